@@ -14,7 +14,7 @@ from torch._C._distributed_c10d import Backend, ProcessGroup
 import hocket
 
 from ._calls import Calls
-from ._forms import FORMS, completed, is_whole
+from ._forms import FORMS, completed, is_options
 from ._verbs import Batch, Handle
 from ._work import Kind, Together
 
@@ -197,13 +197,17 @@ _MESSAGES = ("send", "recv", "recv_anysource", "_end_coalescing")
 def _as_collective(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
     """Comes when it is its turn; what is refused or goes wrong before it begins, all ranks hear of."""
     form = FORMS.get(name)
+    with_options = -1 if form is None else form.places + 1
 
     @functools.wraps(call)
     def collective(self: HocketBackend, *arguments: Any, **named: Any) -> Any:
         if self._shared.turns.open:
             self._shared.turns.come()
         try:
-            if form is None or is_whole(form, arguments, named):
+            # As torch.distributed calls it.
+            if len(arguments) == with_options and not named and is_options(arguments[-1]):
+                return call(self, *arguments)
+            if form is None:
                 return call(self, *arguments, **named)
             whole, rest = completed(form, arguments, named)
             with self.lasting(getattr(whole[-1], "timeout", None)):

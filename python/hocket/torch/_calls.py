@@ -13,9 +13,10 @@ from ._layout import (
     Layout,
     all_back,
     apart,
+    as_dense,
     as_flat,
     each_flat,
-    is_plain,
+    lies_flat,
     parts_of,
     received_parts,
     row_counts,
@@ -27,8 +28,6 @@ from ._sparse import all_reduce_sparse
 from ._streams import OnStream
 from ._verbs import Batch, Handle, Tensors, Verbs
 from ._work import Kind
-
-_DENSE = torch.strided
 
 
 def _some(tensors: Sequence[Any], name: str) -> None:
@@ -57,62 +56,58 @@ class Calls(Verbs):
     """
 
     # --- Reductions ---------------------------------------------------------------------------
-    def allreduce(self, tensors: Tensors, options: Any) -> Handle:
+    def allreduce(self, tensors: Tensors, options: Any) -> Optional[Handle]:
         """``dist.all_reduce``."""
         tensor, op = _one(tensors, "tensors"), op_of(options)
-        if tensor.layout != _DENSE:
+        if tensor.layout is not torch.strided:
             all_reduce_sparse(self._comm, tensor, op)
-            return self._finished(tensors)
-        is_quick = op is not None and not (options.asyncOp or tensor.is_cuda)
-        if is_quick and tensor.is_contiguous() and not tensor.is_neg():
-            self._comm.all_reduce(tensor, None, op)
-            return self._finished(tensors)
+            return self._finished(tensors, options.asyncOp)
+        if op is not None and lies_flat(tensor):
+            return self._run("all_reduce", (tensor, None, op), options.asyncOp, tensors)
         layout = Layout(tensor)
-        source, op = summand(layout.flat, options)
-        return self._run(
-            "all_reduce", (source, layout.flat, op), options.asyncOp, tensors, layout.back
-        )
+        source, op = summand(layout.dense, options)
+        arguments = (source, layout.dense, op)
+        return self._run("all_reduce", arguments, options.asyncOp, tensors, layout.back)
 
     allreduce_sparse = allreduce  # what PyTorch calls for sparse CUDA tensors
 
-    def allreduce_coalesced(self, tensors: Tensors, options: Any) -> Handle:
+    def allreduce_coalesced(self, tensors: Tensors, options: Any) -> Optional[Handle]:
         """``dist.all_reduce`` of several tensors at once; one that is there twice is summed once."""
         _some(tensors, "tensors")
         layouts = [Layout(tensor) for tensor in tensors]
-        flats = apart([layout.flat for layout in layouts])
-        every = [summand(flat, options) for flat in flats]
+        every = [summand(one, options) for one in apart([layout.dense for layout in layouts])]
         sources, op = [source for source, _ in every], every[0][1]
 
         def back() -> None:
             for layout, source in zip(layouts, sources):
-                if source is not layout.flat:
-                    layout.flat.copy_(source)
+                if source is not layout.dense:
+                    layout.dense.detach().copy_(source)
                 layout.copy_back()
 
         return self._run("all_reduce_coalesced", (sources, op), options.asyncOp, tensors, back)
 
-    def reduce(self, tensors: Tensors, options: Any) -> Handle:
+    def reduce(self, tensors: Tensors, options: Any) -> Optional[Handle]:
         """``dist.reduce``: in place at the root."""
         layout = Layout(_one(tensors, "tensors"))
-        source, op = summand(layout.flat, options)
+        source, op = summand(layout.dense, options)
         out, back = None, None
         if self._comm.rank == options.rootRank:
-            out, back = layout.flat, layout.back
+            out, back = layout.dense, layout.back
         arguments = (source, out, options.rootRank, op)
         return self._run("reduce", arguments, options.asyncOp, tensors, back)
 
     def reduce_scatter_single(
         self, output: torch.Tensor, input: torch.Tensor, options: Any
-    ) -> Handle:
+    ) -> Optional[Handle]:
         """``dist.reduce_scatter_tensor``."""
         out = Layout(output)
-        source, op = summand(as_flat(input), options)
-        arguments = (source, out.flat, op)
+        source, op = summand(as_dense(input), options)
+        arguments = (source, out.dense, op)
         return self._run("reduce_scatter", arguments, options.asyncOp, [output], out.back)
 
     _reduce_scatter_base = reduce_scatter_single
 
-    def reduce_scatter(self, outputs: Tensors, inputs: list[Tensors], options: Any) -> Handle:
+    def reduce_scatter(self, outputs: Tensors, inputs: list[Tensors], options: Any) -> Optional[Handle]:
         """``dist.reduce_scatter``; the tensors may differ in size."""
         output, parts = _one(outputs, "outputs"), _one(inputs, "input_lists")
         self._check_list(parts, "input_list")
@@ -129,34 +124,34 @@ class Calls(Verbs):
 
     def reduce_scatter_single_coalesced(
         self, outputs: Tensors, inputs: Tensors, options: Any
-    ) -> Handle:
+    ) -> Optional[Handle]:
         """``dist.reduce_scatter_tensor`` of several at once."""
         _some(outputs, "outputs")
         layouts = [Layout(output) for output in outputs]
-        every = [summand(as_flat(tensor), options) for tensor in inputs]
+        every = [summand(as_dense(tensor), options) for tensor in inputs]
         sources = [source for source, _ in every]
-        arguments = (sources, [layout.flat for layout in layouts], every[0][1])
+        arguments = (sources, [layout.dense for layout in layouts], every[0][1])
         back = all_back(layouts)
         return self._run("reduce_scatter_coalesced", arguments, options.asyncOp, outputs, back)
 
     reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
 
     # --- Movement -----------------------------------------------------------------------------
-    def broadcast(self, tensors: Tensors, options: Any) -> Handle:
+    def broadcast(self, tensors: Tensors, options: Any) -> Optional[Handle]:
         """``dist.broadcast``."""
         layout = Layout(_one(tensors, "tensors"))
-        arguments = (layout.flat, options.rootRank)
+        arguments = (layout.dense, options.rootRank)
         return self._run("broadcast", arguments, options.asyncOp, tensors, layout.back)
 
-    def all_gather_single(self, output: torch.Tensor, input: torch.Tensor, options: Any) -> Handle:
+    def all_gather_single(self, output: torch.Tensor, input: torch.Tensor, options: Any) -> Optional[Handle]:
         """``dist.all_gather_into_tensor``."""
         out = Layout(output)
-        arguments = (as_flat(input), out.flat)
+        arguments = (as_dense(input), out.dense)
         return self._run("all_gather", arguments, options.asyncOp, [output], out.back)
 
     _allgather_base = all_gather_single
 
-    def allgather(self, outputs: list[Tensors], inputs: Tensors, options: Any) -> Handle:
+    def allgather(self, outputs: list[Tensors], inputs: Tensors, options: Any) -> Optional[Handle]:
         """``dist.all_gather``; the tensors may differ in size."""
         parts = _one(outputs, "output_lists")
         self._check_list(parts, "tensor_list")
@@ -167,27 +162,28 @@ class Calls(Verbs):
             handle.stacks = all(part.shape == parts[0].shape for part in parts)
         return handle
 
-    def allgather_coalesced(self, outputs: list[Tensors], inputs: Tensors, options: Any) -> Handle:
+    def allgather_coalesced(self, outputs: list[Tensors], inputs: Tensors, options: Any) -> Optional[Handle]:
         """``dist.all_gather`` of several tensors, one list of outputs a rank."""
         _some(inputs, "tensors")
         for place, tensor in enumerate(inputs):
             Calls.allgather(self, [[rank[place] for rank in outputs]], [tensor], _Blocking)
-        return self._finished([tensor for rank in outputs for tensor in rank])
+        everything = [tensor for rank in outputs for tensor in rank]
+        return self._finished(everything, options.asyncOp)
 
     def all_gather_single_coalesced(
         self, outputs: Tensors, inputs: Tensors, options: Any = None
-    ) -> Handle:
+    ) -> Optional[Handle]:
         """``dist.all_gather_into_tensor`` of several at once."""
         _some(outputs, "outputs")
         layouts = [Layout(output) for output in outputs]
-        flat = [layout.flat for layout in layouts]
+        out = [layout.dense for layout in layouts]
         is_async = getattr(options, "asyncOp", False)
-        arguments = ([as_flat(tensor) for tensor in inputs], flat)
+        arguments = ([as_dense(tensor) for tensor in inputs], out)
         return self._run("all_gather_coalesced", arguments, is_async, outputs, all_back(layouts))
 
     allgather_into_tensor_coalesced = all_gather_single_coalesced
 
-    def gather(self, outputs: list[Tensors], inputs: Tensors, options: Any) -> Handle:
+    def gather(self, outputs: list[Tensors], inputs: Tensors, options: Any) -> Optional[Handle]:
         """``dist.gather``."""
         tensor = _one(inputs, "tensors")
         listed = _is_long(tensor)  # alike on all ranks, which must call the same
@@ -202,33 +198,33 @@ class Calls(Verbs):
             else:
                 out, after = parts_of(result)
         if not listed:
-            arguments: tuple[Any, ...] = (as_flat(tensor), out, options.rootRank)
+            arguments: tuple[Any, ...] = (as_dense(tensor), out, options.rootRank)
             return self._run("gather", arguments, options.asyncOp, result, after)
         counts = [tensor.numel()] * self._comm.size
         arguments = (as_flat(tensor), out, counts, options.rootRank)
         return self._run("gather_v", arguments, options.asyncOp, result, after)
 
-    def gather_single(self, output: Any, input: torch.Tensor, options: Any) -> Handle:
+    def gather_single(self, output: Any, input: torch.Tensor, options: Any) -> Optional[Handle]:
         """``dist.gather_single``."""
         if self._comm.rank != options.rootRank:
-            arguments: tuple[Any, ...] = (as_flat(input), None, options.rootRank)
+            arguments: tuple[Any, ...] = (as_dense(input), None, options.rootRank)
             return self._run("gather", arguments, options.asyncOp, [input])
         out = Layout(output)
-        arguments = (as_flat(input), out.flat, options.rootRank)
+        arguments = (as_dense(input), out.dense, options.rootRank)
         return self._run("gather", arguments, options.asyncOp, [output], out.back)
 
-    def scatter(self, outputs: Tensors, inputs: list[Tensors], options: Any) -> Handle:
+    def scatter(self, outputs: Tensors, inputs: list[Tensors], options: Any) -> Optional[Handle]:
         """``dist.scatter``."""
         out = Layout(_one(outputs, "tensors"))
         parts: Any = None
         counts = None
-        listed = _is_long(out.flat)
+        listed = _is_long(out.dense)
         if self._comm.rank == options.rootRank:
             given = _one(inputs, "input_lists")
             self._check_list(given, "scatter_list")
             parts, counts = sent_parts(given) if listed else (each_flat(given), None)
         if not listed:
-            arguments: tuple[Any, ...] = (parts, out.flat, options.rootRank)
+            arguments: tuple[Any, ...] = (parts, out.dense, options.rootRank)
             return self._run("scatter", arguments, options.asyncOp, outputs, out.back)
         arguments = (parts, counts, out.flat, options.rootRank)
         return self._run("scatter_v", arguments, options.asyncOp, outputs, out.back)
@@ -240,11 +236,11 @@ class Calls(Verbs):
         output_splits: list[int],
         input_splits: list[int],
         options: Any,
-    ) -> Handle:
+    ) -> Optional[Handle]:
         """``dist.all_to_all_single``; splits count rows."""
         out = Layout(output)
         if not output_splits and not input_splits:
-            arguments: tuple[Any, ...] = (as_flat(input), out.flat)
+            arguments: tuple[Any, ...] = (as_dense(input), out.dense)
             return self._run("all_to_all", arguments, options.asyncOp, [output], out.back)
         size = self._comm.size
         sent = row_counts(input, input_splits, size, "input")
@@ -254,7 +250,7 @@ class Calls(Verbs):
 
     alltoall_base = all_to_all_single
 
-    def alltoall(self, outputs: Tensors, inputs: Tensors, options: Any) -> Handle:
+    def alltoall(self, outputs: Tensors, inputs: Tensors, options: Any) -> Optional[Handle]:
         """``dist.all_to_all``; the tensors may differ in size."""
         self._check_list(outputs, "output_tensor_list")
         self._check_list(inputs, "input_tensor_list")
@@ -267,31 +263,29 @@ class Calls(Verbs):
     def send(self, tensors: Tensors, destination: int, tag: int) -> Handle:
         """``dist.send``, ``dist.isend``."""
         tensor = _one(tensors, "tensors")
-        source = tensor if is_plain(tensor) else as_flat(tensor)
+        source = as_dense(tensor)
         if not tensor.is_cuda:
             work = self._comm.send_async(source, destination, tag)
             return self._pending(work, tensors, Kind.SEND)
-        batch: Optional[Batch] = getattr(self.made, "batch", None)
+        batch: Optional[Batch] = self.made.batch
         if batch is not None:
             return batch.send(tensors, source, destination)
-        stream = self._streams.own(tensor.device)
+        stream = self._streams.own(tensor.get_device())
         work = self._comm.send_async(source, destination, tag, stream=stream)
         return self._started(self._on_own(stream, tensors, [source], work))
 
     def recv(self, tensors: Tensors, source: int, tag: int) -> Handle:
         """``dist.recv``, ``dist.irecv``."""
         tensor = _one(tensors, "tensors")
-        out, after = tensor, None
-        if not is_plain(tensor):
-            layout = Layout(tensor)
-            out, after = layout.flat, layout.back
+        layout = Layout(tensor)
+        out, after = layout.dense, layout.back
         if not tensor.is_cuda:
             work = self._comm.recv_async(out, source, tag)
             return self._pending(work, tensors, Kind.RECEIVE, after)
-        batch: Optional[Batch] = getattr(self.made, "batch", None)
+        batch: Optional[Batch] = self.made.batch
         if batch is not None:
             return batch.recv(tensors, out, source, after)
-        stream = self._streams.own(tensor.device)
+        stream = self._streams.own(tensor.get_device())
         work = self._comm.recv_async(out, source, tag, stream=stream)
         return self._started(self._on_own(stream, tensors, [out, tensor], work, after))
 

@@ -55,11 +55,9 @@ _VALUES = frozenset({int, timedelta, type(None), ReduceOp, ReduceOp.RedOpType})
 _NAMED = {"op": "reduceOp", "root": "rootRank", "timeout": "timeout"}
 
 
-def is_whole(form: Form, arguments: tuple[Any, ...], named: dict[str, Any]) -> bool:
-    """Whether a call brings its options, as torch.distributed's own do."""
-    return (
-        len(arguments) == form.places + 1 and not named and type(arguments[-1]) not in _VALUES
-    )
+def is_options(value: Any) -> bool:
+    """Whether the argument behind the tensors is the call's options, as torch.distributed gives them."""
+    return type(value) not in _VALUES
 
 
 def completed(
@@ -69,7 +67,7 @@ def completed(
     tensors, values = list(arguments[: form.places]), arguments[form.places :]
     rest = dict(named)
     options = rest.pop("opts", None)
-    if options is None and len(values) == 1 and type(values[0]) not in _VALUES:
+    if options is None and len(values) == 1 and is_options(values[0]):
         options, values = values[0], ()
     if options is None:
         options = getattr(c10d, form.options)()

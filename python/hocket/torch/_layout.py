@@ -11,19 +11,23 @@ from hocket import InvalidArgument
 
 
 class Layout:
-    """A tensor that is written to: itself where it is contiguous, else a copy and the way back."""
+    """A tensor that is written to: itself where it is contiguous, else a copy and the way back.
 
-    __slots__ = ("_copy", "_tensor", "flat")
+    hocket takes `dense`, whatever its shape, in all calls but those that count rows, which take `flat`.
+    """
+
+    __slots__ = ("_copy", "_tensor", "dense")
 
     def __init__(self, tensor: torch.Tensor) -> None:
         _require_dense(tensor)
         self._tensor = tensor
-        self._copy: Optional[torch.Tensor] = None
-        if lies_flat(tensor):
-            self.flat = tensor.detach().view(-1)
-        else:
-            self._copy = _resolved(tensor.detach())
-            self.flat = self._copy.view(-1)
+        self._copy = None if lies_flat(tensor) else _resolved(tensor.detach())
+        self.dense = tensor if self._copy is None else self._copy
+
+    @property
+    def flat(self) -> torch.Tensor:
+        """The same with one dimension."""
+        return self.dense.detach().view(-1)
 
     @property
     def back(self) -> Optional[Callable[[], None]]:
@@ -73,26 +77,22 @@ def _resolved(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _require_dense(tensor: torch.Tensor) -> None:
-    if tensor.layout != torch.strided:
+    if tensor.layout is not torch.strided:
         raise InvalidArgument(
             f"the tensor is {tensor.layout}, expected a dense one; all_reduce takes sparse "
             "tensors, and hocket.sparse has collectives on sparse arrays of SciPy and CuPy"
         )
 
 
-def as_flat(tensor: torch.Tensor) -> torch.Tensor:
-    """A tensor that is read from."""
+def as_dense(tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor that is read from: itself where it is contiguous, else a copy."""
     _require_dense(tensor)
-    return (tensor if lies_flat(tensor) else _resolved(tensor)).detach().view(-1)
+    return tensor if lies_flat(tensor) else _resolved(tensor.detach())
 
 
-def is_plain(tensor: torch.Tensor) -> bool:
-    """Whether hocket may take the tensor itself, in whatever shape."""
-    return (
-        tensor.layout == torch.strided
-        and lies_flat(tensor)
-        and not tensor.requires_grad
-    )
+def as_flat(tensor: torch.Tensor) -> torch.Tensor:
+    """The same with one dimension."""
+    return as_dense(tensor).detach().view(-1)
 
 
 def each_flat(tensors: Sequence[torch.Tensor]) -> torch.Tensor:

@@ -19,13 +19,14 @@ _NAMES: dict[str, Op] = {
     "BOR": "bor",
     "BXOR": "bxor",
 }
-# Options hold a ReduceOp, which is another type than the constants.
-_OPS = {dist.ReduceOp(getattr(dist.ReduceOp, theirs)): ours for theirs, ours in _NAMES.items()}
+# Options hold a ReduceOp, which is another type than the constants. Its hash is PyTorch's number of the
+# reduction; a dictionary of the ReduceOps themselves compares them, which takes longer than a short call.
+_OPS = {hash(dist.ReduceOp(getattr(dist.ReduceOp, theirs))): ours for theirs, ours in _NAMES.items()}
 
 
 def op_of(options: Any) -> Optional[Op]:
     """The name of the reduction that a call's options ask for; None: see `summand`."""
-    return _OPS.get(options.reduceOp)
+    return _OPS.get(hash(options.reduceOp))
 
 
 def summand(tensor: torch.Tensor, options: Any) -> tuple[torch.Tensor, Op]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from typing import Any, Optional
 
@@ -33,6 +33,18 @@ def failure_of(comm: hocket.Communicator) -> Optional[hocket.Error]:
     return error
 
 
+_known: dict[Any, torch.cuda.Stream] = {}
+
+
+def current_stream(device: int) -> torch.cuda.Stream:
+    """PyTorch's, but the same object for the same stream, and in a fraction of the time."""
+    place = torch._C._cuda_getCurrentStream(device)
+    stream = _known.get(place)
+    if stream is None:
+        stream = _known[place] = torch.cuda.current_stream(device)
+    return stream
+
+
 def is_capturing(stream: torch.cuda.Stream) -> bool:
     """Whether what is put on the stream goes into a graph."""
     if hasattr(stream, "is_capturing"):
@@ -52,24 +64,23 @@ class Streams:
         self._own: dict[int, torch.cuda.Stream] = {}
         self._last: Optional[torch.cuda.Stream] = None
 
-    def own(self, device: torch.device) -> torch.cuda.Stream:
+    def own(self, device: int) -> torch.cuda.Stream:
         """For an async call: the group's, which from here on comes after the current one."""
-        stream = self._own.get(device.index)
+        stream = self._own.get(device)
         if stream is None:
-            stream = self._own[device.index] = torch.cuda.Stream(device)
-        stream.wait_stream(torch.cuda.current_stream(device))
+            stream = self._own[device] = torch.cuda.Stream(device)
+        stream.wait_stream(current_stream(device))
         self._last = stream
         return stream
 
-    def current(self, device: torch.device) -> torch.cuda.Stream:
-        """For a blocking call: the caller's."""
-        stream = torch.cuda.current_stream(device)
-        own = self._own.get(device.index)
+    def use_current(self, device: int) -> None:
+        """A blocking call goes on the caller's."""
+        stream = current_stream(device)
+        own = self._own.get(device)
         # hocket orders its calls wherever they are, but not those of one graph.
         if own is not None and is_capturing(stream) and is_capturing(own):
             stream.wait_stream(own)
         self._last = stream
-        return stream
 
     def synchronize(self) -> None:
         """Wait here for all calls on the group's own."""
@@ -134,12 +145,12 @@ class OnStream(Work):  # type: ignore[misc, unused-ignore]
     def wait(self, timeout: Optional[timedelta] = None) -> bool:
         """What is put on the current stream from here on comes after the call. Raises what has gone
         wrong so far; with a limit, waits here for at most so long for the call to end."""
-        current = torch.cuda.current_stream(self._stream.device)
+        current = current_stream(self._stream.device_index)
         if self._work is not None:
             self._work.wait(stream=current)
         elif not self._captured and (error := failure_of(self._comm)) is not None:
             raise error
-        if current != self._stream and (self._work is None or self.end is not None):
+        if current is not self._stream and (self._work is None or self.end is not None):
             current.wait_event(self._mark())
         if timeout is not None and timeout > timedelta(0) and not self._captured:
             self._wait_here(timeout.total_seconds())
@@ -208,9 +219,14 @@ class OnStream(Work):  # type: ignore[misc, unused-ignore]
 
 def used_on(stream: torch.cuda.Stream, things: Iterable[Any]) -> None:
     """The memory of the tensors among these is not given to others until the stream has come here."""
+    for tensor in {id(tensor): tensor for tensor in _tensors_of(things)}.values():
+        tensor.record_stream(stream)
+
+
+def _tensors_of(things: Iterable[Any]) -> Iterator[torch.Tensor]:
     for thing in things:
         if isinstance(thing, torch.Tensor):
             if thing.is_cuda:
-                thing.record_stream(stream)
+                yield thing
         elif isinstance(thing, (list, tuple)):
-            used_on(stream, thing)
+            yield from _tensors_of(thing)

@@ -10,12 +10,24 @@ import torch
 
 import hocket
 
-from ._streams import OnStream, Streams, is_capturing, used_on
+from ._streams import OnStream, Streams, current_stream, is_capturing, used_on
 from ._work import Finished, Kind, Pending, Shared
 
 Tensors = list[torch.Tensor]
 Handle = Union[Finished, Pending, OnStream]
 After = Optional[Callable[[], None]]
+
+
+class Made(local):
+    """What each thread has made by a group.
+
+    `handle` is the last one, which a group that `hands_on` gives back. While calls are coalesced,
+    `collected` holds those started, and `batch` the messages of GPUs.
+    """
+
+    handle: Optional[Handle] = None
+    collected: Optional[list[Handle]] = None
+    batch: Optional[Batch] = None
 
 
 class Verbs:
@@ -28,10 +40,10 @@ class Verbs:
         self._comm = comm
         self._shared = Shared(comm)
         self._streams = Streams()
-        # `handle`: the last one made in this thread, which a group that `hands_on` gives back.
-        # While calls are coalesced: `collected`, those started; `batch`, the messages of GPUs.
-        self.made = local()
+        self.made = Made()
         self.hands_on = False
+        # Whether PyTorch's Python code calls this backend itself: see `_finished`.
+        self.is_called_directly = False
 
     def _run(
         self,
@@ -40,7 +52,7 @@ class Verbs:
         is_async: bool,
         result: Tensors,
         after: After = None,
-    ) -> Handle:
+    ) -> Optional[Handle]:
         """Makes the collective `name`; `after` brings results where they belong."""
         if result[0].is_cuda:
             return self._on_gpu(name, arguments, is_async, result, after)
@@ -52,7 +64,7 @@ class Verbs:
         if after is not None:
             after()
         self._shared.kept.settle()
-        return self._finished(result)
+        return self._finished(result, is_async)
 
     def _on_gpu(
         self,
@@ -61,14 +73,14 @@ class Verbs:
         is_async: bool,
         result: Tensors,
         after: After = None,
-    ) -> OnStream:
-        device = result[0].device
+    ) -> Optional[Handle]:
+        device = result[0].get_device()
         if not is_async:
-            stream = self._streams.current(device)
+            self._streams.use_current(device)
             getattr(self._comm, name)(*arguments)
             if after is not None:
                 after()
-            return self._started(OnStream(self._comm, result, stream))
+            return self._finished(result, is_async)
         stream = self._streams.own(device)
         start = getattr(self._comm, name + "_async", None)
         work = None
@@ -98,17 +110,22 @@ class Verbs:
 
     def _started(self, handle: OnStream) -> OnStream:
         self.made.handle = handle
-        collected = getattr(self.made, "collected", None)
+        collected = self.made.collected
         if collected is not None:
             collected.append(handle)
         return handle
 
-    def _finished(self, result: Tensors) -> Handle:
-        """The handle of a blocking call that has been made."""
+    def _finished(self, result: Tensors, is_async: bool = False) -> Optional[Handle]:
+        """The handle of a call that has been made here; `is_async`: its caller wants one.
+
+        Others get None where Python calls the backend, as from PyTorch's own backends: the call has
+        ended, or comes before what is put on the caller's stream. Code in C++ does not take None.
+        """
+        if self.is_called_directly and not is_async and self.made.collected is None:
+            return None
         if result and result[0].is_cuda:
-            return self._started(
-                OnStream(self._comm, result, self._streams.current(result[0].device))
-            )
+            stream = current_stream(result[0].get_device())
+            return self._started(OnStream(self._comm, result, stream))
         self.made.handle = handle = Finished(result)
         return handle
 
@@ -117,7 +134,7 @@ class Verbs:
     ) -> Pending:
         self.made.handle = handle = Pending(self._shared, work, result, kind, after)
         self._shared.kept.add(handle)
-        collected = getattr(self.made, "collected", None)
+        collected = self.made.collected
         if collected is not None:
             collected.append(handle)
         return handle
@@ -146,7 +163,7 @@ class Batch:
         return self._add(tensors)
 
     def _add(self, tensors: Tensors) -> OnStream:
-        handle = OnStream(self._verbs._comm, tensors, torch.cuda.current_stream(tensors[0].device))
+        handle = OnStream(self._verbs._comm, tensors, current_stream(tensors[0].get_device()))
         self._verbs.made.handle = handle
         self._handles.append(handle)
         return handle
@@ -156,7 +173,7 @@ class Batch:
         if not self._handles:
             return []
         messages = [tensor for tensor, _ in self.outgoing + self.incoming]
-        stream = self._verbs._streams.own(messages[0].device)
+        stream = self._verbs._streams.own(messages[0].get_device())
         self._verbs._comm.exchange(self.outgoing, self.incoming, stream=stream)
         with torch.cuda.stream(stream):
             for after in self._after:

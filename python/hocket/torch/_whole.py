@@ -27,7 +27,7 @@ class WholeBackend(HocketBackend):
     def __init__(self, comm: hocket.Communicator, name: str, store: Any) -> None:
         super().__init__(comm, name)
         self._store = store
-        self.hands_on = True
+        self.hands_on = self.is_called_directly = True
 
     def bind(self, device: Any) -> None:
         """To ``init_process_group``'s `device_id`, which PyTorch tells only the group that this one

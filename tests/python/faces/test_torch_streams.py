@@ -16,6 +16,7 @@ from torch_streams import Gpu, Stream, Tensor  # noqa: E402
 
 import hocket  # noqa: E402
 from hocket.torch._calls import Calls  # noqa: E402
+from hocket.torch._ops import op_of  # noqa: E402
 from hocket.torch._streams import OnStream  # noqa: E402
 from hocket.torch._verbs import Batch  # noqa: E402
 
@@ -65,6 +66,32 @@ def test_a_blocking_call_goes_on_the_caller_s_stream(gpu):
     gpu.stream = Stream()
     handle.wait()
     assert made.number in gpu.stream.before
+
+
+def test_a_tensor_goes_as_it_is_and_is_marked_as_used_once(gpu):
+    calls, x = Calls(gpu), Tensor.of([[1.0, 2.0], [3.0, 4.0]])
+    calls.allreduce([x], options(True))
+    (made,) = gpu.calls
+    assert made.arguments == (x, None, "sum")  # no view, which takes longer to make than to pass on
+    assert x.users == [made.stream]
+
+
+def test_a_blocking_call_that_python_makes_gives_nothing_back(gpu):
+    calls, x = Calls(gpu), Tensor.of([1.0])
+    calls.is_called_directly = True
+    assert calls.allreduce([x], options(False)) is None
+    assert gpu.calls[0].stream is gpu.stream
+    calls.made.collected = []
+    assert calls.allreduce([x], options(False)) in calls.made.collected  # one handle is of all
+
+
+def test_each_reduction_has_its_name():
+    asked = AllreduceOptions()
+    for name in ("SUM", "AVG", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR"):
+        asked.reduceOp = getattr(torch.distributed.ReduceOp, name)
+        assert op_of(asked) == name.lower()
+    asked.reduceOp = torch.distributed._make_nccl_premul_sum(2.0)
+    assert op_of(asked) is None
 
 
 def test_what_brings_results_back_comes_before_the_handle_s_end(gpu, monkeypatch):

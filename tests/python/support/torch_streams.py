@@ -8,6 +8,8 @@ from types import SimpleNamespace
 
 import torch
 
+from hocket.torch import _streams
+
 DEVICE = SimpleNamespace(type="cuda", index=0)
 
 
@@ -23,8 +25,8 @@ class Event:
 class Stream:
     """`before`: what all that is put on it from here on comes after."""
 
-    def __init__(self, device=DEVICE):
-        self.device = device
+    def __init__(self, device=0):
+        self.device, self.device_index = DEVICE, device
         self.before = set()
         self.graph = None  # that it is captured into
 
@@ -58,6 +60,9 @@ class Tensor(torch.Tensor):
     is_cuda = True
     device = DEVICE
 
+    def get_device(self):
+        return DEVICE.index
+
     @staticmethod
     def of(values):
         tensor = torch.Tensor._make_subclass(Tensor, torch.as_tensor(values))
@@ -78,11 +83,13 @@ class Gpu:
         self.rank, self.size, self.deadline, self.name = 0, 2, 30.0, "world"
         for name in ("Stream", "current_stream", "stream"):
             monkeypatch.setattr(torch.cuda, name, getattr(self, "_" + name))
+        monkeypatch.setattr(torch._C, "_cuda_getCurrentStream", lambda _: id(self.stream))
+        monkeypatch.setattr(_streams, "_known", {})
 
-    def _Stream(self, device=DEVICE):
+    def _Stream(self, device):
         return Stream(device)
 
-    def _current_stream(self, device=None):
+    def _current_stream(self, device):
         return self.stream
 
     @contextlib.contextmanager
