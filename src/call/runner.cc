@@ -76,8 +76,10 @@ void Runner::drive(Stepped& call) {
   live::LongWait wait(long_waits_);
   try {
     Waiter waiter(host_);
+    std::uint32_t resumed = 0;
     const auto is_over = [&](bool look) {
       if (step(call, look)) return true;
+      if (std::exchange(resumed, call.task.resumed()) != resumed) waiter.moved();
       if (!look) return false;
       waiter.wake_by(std::min(*call.deadline, next_look()));
       wait.look(call.awaited, call.shown);
@@ -185,7 +187,11 @@ bool Runner::advance_one(Operation& operation, bool look) {
             operation.carrying ? Arrays::kComing : Arrays::kHere);
       if (!start(operation)) return advance_one(operation, look);
     }
-    if (!step(operation.call, look)) return false;
+    const std::uint32_t resumed = operation.call.task.resumed();
+    if (!step(operation.call, look)) {
+      if (operation.call.task.resumed() != resumed) ++resumptions_;
+      return false;
+    }
     operation.call.task.reset();
     if (sequence != 0) end_well(sequence, *operation.plan.engine);
     return true;

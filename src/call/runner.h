@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <deque>
 #include <exception>
 #include <functional>
@@ -116,6 +117,8 @@ class Runner {
   void drive(Stepped& call);
   // One step of everything that is under way; true when something ended.
   bool advance(bool look);
+  // Counts how often a call got ahead without ending: a waiter begins its pace anew then.
+  std::uint32_t resumptions() const noexcept { return resumptions_; }
   // Moves what is under way until `is_over()`. False: the deadline has passed before.
   template <typename IsOver>
   bool advance_until(IsOver is_over, base::Deadline deadline = base::Deadline::never()) {
@@ -131,7 +134,8 @@ class Runner {
       is_late = look && deadline.has_passed();
       if (is_late) return true;
       if (look) at_look();
-      if (advance(look)) waiter.moved();
+      const std::uint32_t before = resumptions_;
+      if (advance(look) || resumptions_ != before) waiter.moved();
       waiter.wake_by(std::min(deadline, next_look()));
       return is_over();
     };
@@ -181,6 +185,7 @@ class Runner {
   std::vector<std::shared_ptr<Operation>> messages_;  // in no order
   // No call of the queue is late before; looked at often, where there may be thousands of calls.
   base::Deadline first_deadline_ = base::Deadline::never();
+  std::uint32_t resumptions_ = 0;
   std::size_t shown_messages_ = 0;                    // how many waited when they were shown
   std::function<base::Deadline()> next_look_;
   // The thread that runs a callback of an operation, with the turn, by this_thread(); 0: none does.

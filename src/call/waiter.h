@@ -44,11 +44,12 @@ class Waiter {
         crowded_ = true;
         polls_ = spins_;
       }
-      return polls_ % kPollsALook == 0;
+      return ++pauses_ % kPollsALook == 0;
     }
     return pause_slowly();
   }
-  // Something moved: begin again.
+  // Something moved, be it one step of a long call: begin again. Without this a call that takes
+  // longer than the spin would sleep at each of its steps. The looks keep their rate.
   void moved() noexcept {
     disarm();
     polls_ = 0;
@@ -79,7 +80,8 @@ class Waiter {
   control::HostControl& host_;
   std::uint32_t spins_;
   control::HostControl::Asks asks_;
-  std::uint32_t polls_ = 0;
+  std::uint32_t polls_ = 0;   // since something moved
+  std::uint32_t pauses_ = 0;  // while spinning, since the wait began
   bool crowded_ = false;  // whoever is waited for may need this very processor
   bool armed_ = false;    // announced as a sleeper; polled once more since
   std::uint32_t ticket_ = 0;

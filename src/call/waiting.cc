@@ -15,7 +15,8 @@ bool Core::wait(Operation& operation, Deadline until) {
   live::LongWait long_wait(*long_waits_);
   const auto advance = [&](bool look) {
     if (!turn_.try_enter(TurnLock::Who::kWaiter)) return;
-    const bool moved = runner_->advance(look);
+    const std::uint32_t before = runner_->resumptions();
+    const bool moved = runner_->advance(look) || runner_->resumptions() != before;
     try {
       if (look && surroundings_->interrupted()) raise(inquiry_->interruption());
       if (look) look_for_returned(operation);

@@ -8,6 +8,7 @@
 
 #include <coroutine>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <utility>
 
@@ -45,6 +46,8 @@ class [[nodiscard]] Task {
     if (handle_) std::exchange(handle_, {}).destroy();
   }
   explicit operator bool() const noexcept { return static_cast<bool>(handle_); }
+  // Counts how often a wait of the task was fulfilled: it changes when the task gets ahead.
+  inline std::uint32_t resumed() const noexcept;
 
   // `co_await engine.part(...)`: runs another task to its end as part of this one.
   inline auto operator co_await() && noexcept;
@@ -60,6 +63,7 @@ struct Task::promise_type {
   Handle leaf;                     // the innermost coroutine, which is suspended
   bool (*ready)(void*) = nullptr;  // its condition; null: none
   void* condition = nullptr;
+  std::uint32_t resumed = 0;
   Handle parent;  // who awaits this one; none for the outermost
   std::exception_ptr error;
 
@@ -93,10 +97,15 @@ inline Poll Task::step() {
     if (!promise.ready(promise.condition)) return Poll::kPending;
     promise.ready = nullptr;
   }
+  ++promise.resumed;
   promise.leaf.resume();
   if (!handle_.done()) return Poll::kPending;
   if (promise.error) std::rethrow_exception(promise.error);
   return Poll::kDone;
+}
+
+inline std::uint32_t Task::resumed() const noexcept {
+  return handle_ ? handle_.promise().resumed : 0;
 }
 
 inline auto Task::operator co_await() && noexcept {

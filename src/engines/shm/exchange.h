@@ -45,8 +45,10 @@ engine::Task exchange(ShmGroup& group, engine::Call call, Giver giver, Taker tak
     if (k == 0) continue;
     const std::uint64_t step = k - 1;
     if (step < take_steps) {
-      for (int peer = 0; peer < group.size(); ++peer) {
-        if (peer == group.rank() || !taker.from(peer, step)) continue;
+      // Each rank begins with its neighbour: all at one peer's chunk would wait for each other.
+      for (int i = 1; i < group.size(); ++i) {
+        const int peer = (group.rank() + i) % group.size();
+        if (!taker.from(peer, step)) continue;
         if (!group.staged(peer, call, k)) {
           co_await engine::until([&] { return group.staged(peer, call, k); });
         }
@@ -155,7 +157,7 @@ struct GiveShared {
   const std::byte* data;
   std::size_t bytes;
   std::size_t long_from = Stager::kCopiedFrom;  // bytes; see Stager
-  PieceSize piece{kChunkBytes, Sizes::kAgreed};
+  PieceSize piece;
   OwnPart own = {};  // no larger than `bytes`
 
   std::uint64_t steps() const { return piece.steps(bytes); }
@@ -183,11 +185,12 @@ struct ShmParts {
 
 // A chunk cut into one piece for each other rank.
 struct ChunkPieces {
-  int rank;  // whose chunk
+  std::size_t chunk;  // bytes
+  int rank;           // whose chunk
   int size;
 
   std::size_t bytes() const {
-    return kChunkBytes / static_cast<std::size_t>(std::max(1, size - 1)) / 64 * 64;
+    return chunk / static_cast<std::size_t>(std::max(1, size - 1)) / 64 * 64;
   }
   std::size_t offset(int peer) const {
     return static_cast<std::size_t>(peer < rank ? peer : peer - 1) * bytes();
@@ -205,13 +208,15 @@ struct GiveParts {
   std::uint64_t most = 0;                       // steps; set by make
   std::size_t long_from = Stager::kCopiedFrom;  // bytes of a part; see Stager
 
-  static GiveParts make(
-      const void* data, const ShmParts& parts, int rank, int size, Sizes sizes, OwnPart own = {}) {
-    const ChunkPieces pieces{rank, size};
+  static GiveParts make(const void* data,
+                        const ShmParts& parts,
+                        const ChunkPieces& pieces,
+                        Sizes sizes,
+                        OwnPart own = {}) {
     GiveParts give{
         static_cast<const std::byte*>(data), parts, pieces, {pieces.bytes(), sizes}, own};
-    for (int peer = 0; peer < size; ++peer) {
-      if (peer != rank) give.most = std::max(give.most, give.piece.steps(parts.bytes(peer)));
+    for (int peer = 0; peer < pieces.size; ++peer) {
+      if (peer != pieces.rank) give.most = std::max(give.most, give.piece.steps(parts.bytes(peer)));
     }
     if (give.most == 0) std::exchange(give.own, {}).copy_all();
     return give;

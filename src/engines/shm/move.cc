@@ -20,14 +20,13 @@ struct TakeParts {
   int only;   // -1: from everybody
   bool each;  // chunks are cut into pieces, one a reader
   PieceSize piece;
-  int rank;
-  int size;
+  ChunkPieces pieces;  // of this rank's own chunk
   core::Stores stores;
   std::uint64_t most = 0;
 
   void count_steps() {
-    for (int peer = 0; peer < size; ++peer) {
-      if (peer != rank && (only < 0 || peer == only)) {
+    for (int peer = 0; peer < pieces.size; ++peer) {
+      if (peer != pieces.rank && (only < 0 || peer == only)) {
         most = std::max(most, piece.steps(parts.bytes(peer)));
       }
     }
@@ -37,26 +36,34 @@ struct TakeParts {
     return (only < 0 || peer == only) && step < piece.steps(parts.bytes(peer));
   }
   void take(int peer, const Staged& chunk, std::uint64_t step) const {
-    const ChunkPieces pieces{peer, size};
-    const Staged staged = each ? chunk.part(pieces.offset(rank), pieces.bytes()) : chunk;
+    const ChunkPieces given{pieces.chunk, peer, pieces.size};
+    const Staged staged = each ? chunk.part(given.offset(pieces.rank), given.bytes()) : chunk;
     piece.take(out + parts.offset(peer), staged, parts.bytes(peer), step, peer, stores);
   }
   void finish(std::uint64_t) const {}
 };
 
-TakeParts take_parts(
-    const ShmGroup& group, void* out, const ShmParts& parts, int only, bool each, Sizes sizes) {
+ChunkPieces pieces_of(const ShmGroup& group, const Call& call) {
+  return {chunk_bytes(call.signature, group.size()), group.rank(), group.size()};
+}
+
+TakeParts take_parts(const ShmGroup& group,
+                     const Call& call,
+                     const ShmParts& parts,
+                     int only,
+                     bool each,
+                     Sizes sizes) {
+  const ChunkPieces pieces = pieces_of(group, call);
   std::size_t total = 0;
   for (int i = 0; i < group.size(); ++i) {
     if (only < 0 || i == only) total += parts.bytes(i);
   }
-  TakeParts take{.out = static_cast<std::byte*>(out),
+  TakeParts take{.out = static_cast<std::byte*>(call.out),
                  .parts = parts,
                  .only = only,
                  .each = each,
-                 .piece = {each ? ChunkPieces{0, group.size()}.bytes() : kChunkBytes, sizes},
-                 .rank = group.rank(),
-                 .size = group.size(),
+                 .piece = {each ? pieces.bytes() : pieces.chunk, sizes},
+                 .pieces = pieces,
                  .stores = stores_for(total)};
   take.count_steps();
   return take;
@@ -66,7 +73,7 @@ TakeParts take_parts(
 TakeParts take_from_root(
     const ShmGroup& group, const Call& call, std::size_t bytes, bool each, Sizes sizes) {
   const ShmParts whole{.share = bytes, .view = {}, .at_front = true};
-  return take_parts(group, call.out, whole, call.signature.root, each, sizes);
+  return take_parts(group, call, whole, call.signature.root, each, sizes);
 }
 
 Task broadcast(ShmGroup& group, const Call& call) {
@@ -74,6 +81,7 @@ Task broadcast(ShmGroup& group, const Call& call) {
   if (group.rank() == call.signature.root) {
     const GiveShared give{.data = static_cast<const std::byte*>(call.in),
                           .bytes = bytes,
+                          .piece = {chunk_bytes(call.signature, group.size()), Sizes::kAgreed},
                           .own = OwnPart::make(call.out, call.in, bytes)};
     return exchange(group, call, give, TakeNothing{});
   }
@@ -88,11 +96,12 @@ Task gather(ShmGroup& group,
             std::size_t own,
             int root,
             Sizes sizes) {
-  GiveShared give{
-      .data = static_cast<const std::byte*>(call.in), .bytes = own, .piece = {kChunkBytes, sizes}};
+  GiveShared give{.data = static_cast<const std::byte*>(call.in),
+                  .bytes = own,
+                  .piece = {chunk_bytes(call.signature, group.size()), sizes}};
   if (root >= 0 && group.rank() != root) return exchange(group, call, give, TakeNothing{});
   std::byte* place = static_cast<std::byte*>(call.out) + parts.offset(group.rank());
-  const TakeParts take = take_parts(group, call.out, parts, -1, false, sizes);
+  const TakeParts take = take_parts(group, call, parts, -1, false, sizes);
   give.own = OwnPart::make(place, call.in, own);
   if (root < 0) return exchange(group, call, give, take);
   give.own.copy_all();
@@ -107,7 +116,7 @@ Task scatter(
     const OwnPart own_part = OwnPart::make(call.out, mine, own);
     return exchange(group,
                     call,
-                    GiveParts::make(call.in, parts, rank, group.size(), sizes, own_part),
+                    GiveParts::make(call.in, parts, pieces_of(group, call), sizes, own_part),
                     TakeNothing{});
   }
   return exchange(group, call, GiveNothing{}, take_from_root(group, call, own, true, sizes));
@@ -121,8 +130,8 @@ Task all_to_all(
                                     in.bytes(rank));
   return exchange(group,
                   call,
-                  GiveParts::make(call.in, in, rank, group.size(), sizes, own),
-                  take_parts(group, call.out, out, -1, true, sizes));
+                  GiveParts::make(call.in, in, pieces_of(group, call), sizes, own),
+                  take_parts(group, call, out, -1, true, sizes));
 }
 
 }  // namespace

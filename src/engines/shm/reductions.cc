@@ -67,7 +67,9 @@ struct TakeReduced {
   std::uint64_t steps() const { return steps_for(bytes, piece); }
   bool from(int, std::uint64_t) const { return true; }
   void take(int peer, const Staged& chunk, std::uint64_t) {
-    const std::size_t first = each ? ChunkPieces{peer, group->size()}.offset(group->rank()) : 0;
+    const std::size_t whole = chunk_bytes(call.signature, group->size());
+    const std::size_t first =
+        each ? ChunkPieces{whole, peer, group->size()}.offset(group->rank()) : 0;
     group->sources()[peer] = chunk.bytes.data() + first;
     claims |= chunk.claimable;
   }
@@ -128,7 +130,8 @@ Task one_shot_reduce(ShmGroup& group, const Call& call) {
   // A reduce's root reads its own input itself.
   const bool gives = call.signature.kind != Kind::kReduce || !takes;
   const LongCall timed(group, call);
-  GiveShared give{.data = in, .bytes = gives ? bytes : 0};
+  const std::size_t chunk = chunk_bytes(call.signature, group.size());
+  GiveShared give{.data = in, .bytes = gives ? bytes : 0, .piece = {chunk, Sizes::kAgreed}};
   give.long_from = timed.past() ? 0 : bytes + 1;
   if (!takes) return exchange(group, call, give, TakeNothing{});
   return exchange(group,
@@ -139,7 +142,7 @@ Task one_shot_reduce(ShmGroup& group, const Call& call) {
                               .out = static_cast<std::byte*>(call.out),
                               .own = in,
                               .bytes = bytes,
-                              .piece = kChunkBytes,
+                              .piece = chunk,
                               .each = false,
                               .stores = stores_for(bytes),
                               .timed = timed});
@@ -149,7 +152,9 @@ Task reduce_scatter(ShmGroup& group, const Call& call) {
   const ShmParts parts = parts_of(call);
   const auto* in = static_cast<const std::byte*>(call.in);
   const std::size_t own = parts.bytes(group.rank());
-  GiveParts give = GiveParts::make(call.in, parts, group.rank(), group.size(), Sizes::kAgreed);
+  const ChunkPieces pieces{
+      chunk_bytes(call.signature, group.size()), group.rank(), group.size()};
+  GiveParts give = GiveParts::make(call.in, parts, pieces, Sizes::kAgreed);
   give.long_from = Stager::kReducedFrom / static_cast<std::size_t>(group.size());
   return exchange(group,
                   call,
@@ -159,7 +164,7 @@ Task reduce_scatter(ShmGroup& group, const Call& call) {
                               .out = static_cast<std::byte*>(call.out),
                               .own = in + parts.offset(group.rank()),
                               .bytes = own,
-                              .piece = ChunkPieces{0, group.size()}.bytes(),
+                              .piece = pieces.bytes(),
                               .each = true,
                               .stores = stores_for(own)});
 }
@@ -173,7 +178,8 @@ Task two_shot_reduce(ShmGroup& group, Call call) {
   const int rank = group.rank();
   const std::size_t element = size_of(call.signature.dtype);
   const std::size_t bytes = bytes_of(call.signature);
-  const std::uint64_t steps = steps_for(bytes, kChunkBytes);
+  const std::size_t chunk_length = chunk_bytes(call.signature, size);
+  const std::uint64_t steps = steps_for(bytes, chunk_length);
   const auto* in = static_cast<const std::byte*>(call.in);
   auto* out = static_cast<std::byte*>(call.out);
   const bool takes = receives(group, call);
@@ -192,7 +198,7 @@ Task two_shot_reduce(ShmGroup& group, Call call) {
   for (std::uint64_t k = 0; k <= steps; ++k) {
     if (k < steps) {
       if (k >= kChunks) co_await until([&] { return group.all_done(call, k - kChunks + 1); });
-      const StepRange range = range_of(k, kChunkBytes, bytes);
+      const StepRange range = range_of(k, chunk_length, bytes);
       const StepRange mine = part_bytes(rank, range.length);
       std::byte* chunk = group.chunk(rank, call.sequence, k);
       const auto give = [&](std::size_t first, std::size_t end) {
@@ -203,7 +209,7 @@ Task two_shot_reduce(ShmGroup& group, Call call) {
       group.stage(call, k + 1);
     }
     if (k == 0) continue;
-    const StepRange range = range_of(k - 1, kChunkBytes, bytes);
+    const StepRange range = range_of(k - 1, chunk_length, bytes);
     for (int peer = 0; peer < size; ++peer) {
       if (peer == rank) continue;
       if (!group.staged(peer, call, k)) {

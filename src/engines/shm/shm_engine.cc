@@ -31,6 +31,8 @@ std::uint64_t ShmEngine::tuning() noexcept {
                                   kBriefBytes,
                                   kMiddleBytes,
                                   kChunkBytes,
+                                  kLongChunkBytes,
+                                  kShortChunkBytes,
                                   kChunks}) {
     hash = base::mix(hash, bytes);
   }

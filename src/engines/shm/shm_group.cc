@@ -16,7 +16,7 @@ std::size_t chunks_offset(std::size_t size) {
 
 std::size_t ShmGroup::bytes(int size) {
   const auto n = static_cast<std::size_t>(size);
-  return chunks_offset(n) + 2 * kChunks * kChunkBytes * n;
+  return chunks_offset(n) + 2 * kChunks * chunk_room(size) * n;
 }
 
 // Fresh memory is zero, which is what all words start as.
@@ -33,6 +33,7 @@ ShmGroup::ShmGroup(control::GroupControl& control,
       slots_(reinterpret_cast<RankSlots*>(memory +
                                           slots_offset(static_cast<std::size_t>(facts.size)))),
       chunks_(memory + chunks_offset(static_cast<std::size_t>(facts.size))),
+      chunk_room_(chunk_room(facts.size)),
       sources_(static_cast<std::size_t>(facts.size)),
       outs_(static_cast<std::size_t>(facts.size)),
       for_one_(Readers::kOne),

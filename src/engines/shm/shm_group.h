@@ -39,9 +39,19 @@ namespace hocket::engines::shm {
 inline constexpr std::size_t kSlotBytes = 4096;
 inline constexpr std::size_t kBriefBytes = 240;
 inline constexpr std::size_t kMiddleBytes = 1008;
-inline constexpr std::size_t kChunkBytes = 128 * 1024;
+inline constexpr std::size_t kChunkBytes = 128 * 1024;  // of a chunk in most calls
+inline constexpr std::size_t kLongChunkBytes = 512 * 1024;
+inline constexpr std::size_t kShortChunkBytes = 32 * 1024;
 inline constexpr std::size_t kChunks = 2;
 inline constexpr std::size_t kBlockBytes = 16 * 1024;  // what stays in a core's own cache
+
+// The memory of one chunk. Two ranks meet quickly and gain nothing by longer chunks; in groups of
+// hundreds the memory counts.
+constexpr std::size_t chunk_room(int size) noexcept {
+  return size > 2 && size <= 64 ? kLongChunkBytes : kChunkBytes;
+}
+// Bytes of a chunk in a regular call. See chunk_bytes.cc.
+std::size_t chunk_bytes(const engine::Signature& signature, int size) noexcept;
 
 // Data of one small call, contiguous with what announces it: one cache line carries 48 bytes.
 struct SlotHead {
@@ -166,11 +176,11 @@ class ShmGroup {
   std::byte* chunk(int rank, std::uint64_t sequence, std::uint64_t step) const noexcept {
     const std::size_t index =
         2 * kChunks * static_cast<std::size_t>(rank) + chunk_index(sequence, step);
-    return chunks_ + index * kChunkBytes;
+    return chunks_ + index * chunk_room_;
   }
   // A peer's chunk, once it is staged.
   Staged staged_chunk(int peer, std::uint64_t sequence, std::uint64_t step) const noexcept {
-    return {{chunk(peer, sequence, step), kChunkBytes},
+    return {{chunk(peer, sequence, step), chunk_room_},
             words_[peer].claimable[chunk_index(sequence, step)] != 0};
   }
 
@@ -301,6 +311,7 @@ class ShmGroup {
   RankWords* words_;
   RankSlots* slots_;
   std::byte* chunks_;
+  std::size_t chunk_room_;
   std::vector<const void*> sources_;
   std::vector<void*> outs_;
   alignas(control::kCacheLine) std::byte block_[kBlockBytes];
