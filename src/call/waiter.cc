@@ -2,12 +2,32 @@
 
 #include <sched.h>
 
+#include <utility>
+
 namespace hocket::call {
 
+bool Waiter::lost_turn(Clock::time_point before) noexcept {
+  if (Clock::now() - before < kLostTurn) return false;
+  host_.note_busy();
+  return true;
+}
+
+bool Waiter::keeps_others_away() noexcept {
+  const auto before = std::exchange(looked_at_, Clock::now());
+  const bool lost = before != Clock::time_point() && lost_turn(before);
+  return host_.shares_processor(asks_) || lost;
+}
+
 bool Waiter::pause_slowly() noexcept {
-  const std::uint32_t yields = host_.may_spin() && !crowded_ ? kYields : kCrowdedYields;
+  // On a busy machine each yield costs a scheduling round, while a sleeper is woken soon.
+  const bool is_busy = host_.may_spin() && host_.is_busy();
+  const std::uint32_t yields = is_busy                          ? 0
+                               : host_.may_spin() && !crowded_ ? kYields
+                                                               : kCrowdedYields;
   if (polls_ < spins_ + yields) {
+    const auto before = host_.may_spin() ? Clock::now() : Clock::time_point::max();
     sched_yield();
+    if (host_.may_spin()) lost_turn(before);
     if (!host_.may_spin() && asks_ == control::HostControl::Asks::kCaller) host_.tell_processor();
     // It may have been long, as others had the processor; but mostly who was waited for had it, and
     // there is nothing else to look at.

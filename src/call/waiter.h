@@ -1,6 +1,7 @@
 // How a thread waits for a peer: spin while that can pay, then give the processor away, then sleep.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <span>
 
@@ -30,6 +31,7 @@ class Waiter {
   explicit Waiter(control::HostControl& host, Patience patience = Patience::kCaller) noexcept
       : host_(host),
         spins_(!host.may_spin()                ? 0
+               : host.is_busy()                ? kBusySpins
                : patience == Patience::kCaller ? kSpins
                                                : kShortSpins),
         asks_(patience == Patience::kCaller ? control::HostControl::Asks::kCaller
@@ -40,7 +42,7 @@ class Waiter {
     if (armed_) return sleep();
     if (++polls_ < spins_) {
       if (polls_ > kEagerPolls) base::relax();
-      if (polls_ % kPollsALook == kCrowdPolls && host_.shares_processor(asks_)) {
+      if (polls_ % kPollsALook == kCrowdPolls && keeps_others_away()) {
         crowded_ = true;
         polls_ = spins_;
       }
@@ -54,6 +56,7 @@ class Waiter {
     disarm();
     polls_ = 0;
     crowded_ = false;
+    looked_at_ = {};
   }
   // Other words to wake up by; they must live as long as the wait.
   void also(std::span<const os::FutexWait> words) noexcept { more_ = words; }
@@ -73,6 +76,13 @@ class Waiter {
   static constexpr std::uint32_t kCrowdPolls = 256;    // when to ask first whether a peer is here
   static constexpr std::uint32_t kYields = 100;        // where there is a processor a rank
   static constexpr std::uint32_t kCrowdedYields = 20;  // where there is not
+  // A rank that lost its processor for so long, others want it: it waited for a scheduling round.
+  static constexpr std::chrono::milliseconds kLostTurn{2};
+  static constexpr std::uint32_t kBusySpins = 1'000;  // while the machine is busy
+  using Clock = std::chrono::steady_clock;
+  // Whether to stop spinning: a peer was last seen on this processor, or others want it.
+  bool keeps_others_away() noexcept;
+  bool lost_turn(Clock::time_point before) noexcept;
   bool pause_slowly() noexcept;
   bool sleep() noexcept;
   void disarm() noexcept;
@@ -82,6 +92,7 @@ class Waiter {
   control::HostControl::Asks asks_;
   std::uint32_t polls_ = 0;   // since something moved
   std::uint32_t pauses_ = 0;  // while spinning, since the wait began
+  Clock::time_point looked_at_{};
   bool crowded_ = false;  // whoever is waited for may need this very processor
   bool armed_ = false;    // announced as a sleeper; polled once more since
   std::uint32_t ticket_ = 0;

@@ -116,6 +116,16 @@ class HostControl {
   // Whether waiting may burn processor time; see os::paces_of. Set before other threads use this.
   bool may_spin() const noexcept { return may_spin_; }
   void set_may_spin(bool may) noexcept { may_spin_ = may; }
+  // Whether other processes want this rank's processor: it lost it within the last second while it
+  // spun or yielded. Then it sleeps early: a sleeper is woken soon, and one that has used up its
+  // share waits a scheduling round.
+  bool is_busy() const noexcept {
+    const std::int64_t until = busy_until_.load(std::memory_order_relaxed);
+    return until != 0 && steady_ns() < until;
+  }
+  void note_busy() noexcept {
+    busy_until_.store(steady_ns() + kBusyFor.count(), std::memory_order_relaxed);
+  }
   // Whether a rank of this host that waits was last seen on the processor that this thread runs
   // on: then spinning keeps away whom one waits for. A caller tells the others where it is, and
   // asks about them, once for each time that they tell; a thread in the background asks about its
@@ -363,7 +373,13 @@ class HostControl {
   int self_;
   int ranks_ = 0;
   int places_ = 0;
+  static constexpr std::chrono::nanoseconds kBusyFor = std::chrono::seconds(1);
+  static std::int64_t steady_ns() noexcept {
+    return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+  }
+
   bool may_spin_ = false;
+  base::Atomic<std::int64_t> busy_until_{0};  // ns of the steady clock; this rank's own
   bool fenced_ = false;                   // heavy fences work here
   base::Atomic<bool> all_fenced_{false};  // and cover all ranks; learnt when all are present
   base::Atomic<std::uint32_t>* losses_ = nullptr;

@@ -53,6 +53,15 @@ TEST(HostControl, HasNoMoreRanksThanCanHoldABlock) {
   EXPECT_THROW(bytes(HostControl::kMostRanks + 1), InvalidArgument);
 }
 
+TEST(HostControl, TheMachineIsBusyForARankThatHasSaidSo) {
+  const auto segment = segment_of(2);
+  HostControl a(segment, 0), b(segment, 1);
+  EXPECT_FALSE(a.is_busy());
+  a.note_busy();
+  EXPECT_TRUE(a.is_busy());
+  EXPECT_FALSE(b.is_busy());
+}
+
 TEST(HostControl, WhoWaitsOnTheSameProcessorIsKnownOnce) {
   const Processors processors;
   processors.keep_to(0);
