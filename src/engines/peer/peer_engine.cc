@@ -112,7 +112,8 @@ void PeerEngine::connect(const engine::Introduction& introduction) {
   std::uint32_t own_room = 0;
   together(introduction, [&] {
     read_patterns(introduction.deadline);
-    own_room = static_cast<std::uint32_t>(kernels_->blocks_at_once() / ranks_a_gpu_);
+    own_room = std::min(static_cast<std::uint32_t>(kernels_->blocks_at_once() / ranks_a_gpu_),
+                        tuning_.blocks);
   });
   const auto room = std::ranges::min(engine::gather_values(introduction.gather, own_room));
   if (room < kWithResults) {

@@ -15,7 +15,24 @@ struct PeerCard {
   std::int32_t shareable = 0;  // 1: its GPU's memory can be mapped by other processes
 };
 
+// The fewest that carry every call: those of one channel.
+constexpr long long kLeastBlocks = 3;
+constexpr long long kMostBlocks = 1024;
+
+constexpr base::SettingRow kSettings[]{
+    {"HOCKET_PEER_BLOCKS",
+     "the most blocks of a kernel of the engine peer, 3 to 1024: fewer leave multiprocessors to a "
+     "program's own kernels; each rank says its number, and the smallest holds"},
+};
+
 }  // namespace
+
+std::span<const base::SettingRow> PeerProvider::settings() const noexcept { return kSettings; }
+
+void PeerProvider::configure() {
+  most_blocks_ = static_cast<std::uint32_t>(
+      base::environment_integer(kSettings[0].name, kLeastBlocks, kMostBlocks).value_or(0));
+}
 
 std::string_view PeerProvider::shipped_costs() const noexcept { return kShippedCosts; }
 
@@ -42,8 +59,9 @@ std::string PeerProvider::why_no_device_engine(const engine::DeviceSite& site) c
 
 std::unique_ptr<engine::DeviceEngine> PeerProvider::make_device_engine(
     const engine::DeviceSite& site) {
-  return std::make_unique<PeerEngine>(
-      site.device, site.facts, default_tuning(site.facts.size), site.ranks_a_gpu);
+  PeerTuning tuning = default_tuning(site.facts.size);
+  if (most_blocks_ != 0) tuning = with_room(tuning, most_blocks_);
+  return std::make_unique<PeerEngine>(site.device, site.facts, tuning, site.ranks_a_gpu);
 }
 
 }  // namespace hocket::engines::peer

@@ -1,7 +1,9 @@
 // The engine peer, as a job knows it: GPUs of one host, by kernels of our own.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <span>
 
 #include "engine/provider.h"
 
@@ -13,12 +15,17 @@ class PeerProvider final : public engine::Provider {
   std::string_view name() const noexcept override { return "peer"; }
   engine::Use use(engine::Ranks) const noexcept override { return engine::Use::kByDefault; }
   std::string_view shipped_costs() const noexcept override;
+  std::span<const base::SettingRow> settings() const noexcept override;
+  void configure() override;
   bool serves(MemoryKind memory) const noexcept override { return memory == MemoryKind::kCuda; }
   std::optional<Engine> probe(const Machine& machine) const override;
 
   engine::DeviceCard device_card(const cuda::DeviceContext& device) override;
   std::string why_no_device_engine(const engine::DeviceSite& site) const override;
   std::unique_ptr<engine::DeviceEngine> make_device_engine(const engine::DeviceSite& site) override;
+
+ private:
+  std::uint32_t most_blocks_ = 0;  // of a kernel; 0: as many as the tuning has
 };
 
 }  // namespace hocket::engines::peer
