@@ -31,7 +31,7 @@ bool Waiter::pause_slowly() noexcept {
     if (!host_.may_spin() && asks_ == control::HostControl::Asks::kCaller) host_.tell_processor();
     // It may have been long, as others had the processor; but mostly who was waited for had it, and
     // there is nothing else to look at.
-    return polls_ > spins_ + 1;
+    return polls_ > spins_ + 1 || pauses_ % kYieldsALook == 0;
   }
   // Announce the sleep; the caller polls once more before the next pause sleeps.
   ticket_ = host_.before_sleep();

@@ -40,18 +40,19 @@ class Waiter {
   // True when it is time to look at what else may have happened.
   bool pause() noexcept {
     if (armed_) return sleep();
+    ++pauses_;
     if (++polls_ < spins_) {
       if (polls_ > kEagerPolls) base::relax();
       if (polls_ % kPollsALook == kCrowdPolls && keeps_others_away()) {
         crowded_ = true;
         polls_ = spins_;
       }
-      return ++pauses_ % kPollsALook == 0;
+      return pauses_ % kPollsALook == 0;
     }
     return pause_slowly();
   }
   // Something moved, be it one step of a long call: begin again. Without this a call that takes
-  // longer than the spin would sleep at each of its steps. The looks keep their rate.
+  // longer than the spin would sleep at each of its steps.
   void moved() noexcept {
     disarm();
     polls_ = 0;
@@ -76,6 +77,7 @@ class Waiter {
   static constexpr std::uint32_t kCrowdPolls = 256;    // when to ask first whether a peer is here
   static constexpr std::uint32_t kYields = 100;        // where there is a processor a rank
   static constexpr std::uint32_t kCrowdedYields = 20;  // where there is not
+  static constexpr std::uint32_t kYieldsALook = 16;
   // A rank that lost its processor for so long, others want it: it waited for a scheduling round.
   static constexpr std::chrono::milliseconds kLostTurn{2};
   static constexpr std::uint32_t kBusySpins = 1'000;  // while the machine is busy
@@ -91,7 +93,7 @@ class Waiter {
   std::uint32_t spins_;
   control::HostControl::Asks asks_;
   std::uint32_t polls_ = 0;   // since something moved
-  std::uint32_t pauses_ = 0;  // while spinning, since the wait began
+  std::uint32_t pauses_ = 0;  // since the wait began, so that looks keep their rate
   Clock::time_point looked_at_{};
   bool crowded_ = false;  // whoever is waited for may need this very processor
   bool armed_ = false;    // announced as a sleeper; polled once more since
