@@ -110,7 +110,7 @@ bool Inquiry::is_needed(const Awaited& awaited, int member, bool sudden, int liv
   return sudden || (living_before == 0 && member == last_other);
 }
 
-// Of several a rank lost suddenly comes first: others may have left on its account.
+// A rank that was lost suddenly comes before others, which may have left on its account.
 std::optional<Failure> Inquiry::find_new_loss(const Awaited& awaited) {
   const std::uint32_t losses = group_.host().losses();
   const control::Succession succession(group_);

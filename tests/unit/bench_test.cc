@@ -297,7 +297,7 @@ TEST(BenchFigures, MediansQuartilesAndRatios) {
   EXPECT_DOUBLE_EQ(ratio.high, 0.5);
 }
 
-// What is shown of times measured side by side, and in which colour.
+// Cases of times measured side by side: the ratio that is shown, and its colour.
 TEST(BenchFigures, ARatioIsOfPairsAndOnlyWhatIsBelowOneIsGreen) {
   using Side = Ratio::Side;
   struct Pairs {

@@ -1,4 +1,4 @@
-// What is decided on machines that are not at hand: who spins, who yields, where memory lies.
+// Decisions on machines that are not at hand: who spins, who yields, where memory lies.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -46,7 +46,7 @@ struct Arguments {
 // Lets `command` take the options into `arguments`, which must outlive it.
 void add_options(CLI::App& command, Arguments& arguments);
 
-// What is to be measured with so many ranks, one of `arguments.ranks`. Throws InvalidArgument that
+// Makes the plan for one of the numbers of ranks in `arguments.ranks`. Throws InvalidArgument that
 // names the option.
 Plan plan_of(const Arguments& arguments, int ranks);
 

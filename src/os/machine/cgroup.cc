@@ -47,7 +47,7 @@ std::optional<Mount> find_mount(const std::string& root, std::string_view contro
   return {};
 }
 
-// Where this process is in that hierarchy; absent if the kernel has no such hierarchy.
+// The place of this process in that hierarchy; absent if the kernel has no such hierarchy.
 std::optional<std::string> find_group(const std::string& root, std::string_view controller) {
   std::ifstream file(root + "/proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {
