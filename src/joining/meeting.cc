@@ -224,7 +224,11 @@ std::size_t stripe_bytes(const InitOptions& options,
   constexpr std::size_t kGiB = std::size_t{1} << 30;
   const auto ranks = static_cast<std::size_t>(world.local);
   std::size_t wanted = options.segment_bytes.value_or(config.segment_bytes);
-  if (wanted == 0) wanted = (os::memory_bytes() + kGiB - 1) / kGiB * kGiB;
+  if (wanted == 0) {
+    // Nobody has asked for a size, so it may be less.
+    wanted = (os::memory_bytes() + kGiB - 1) / kGiB * kGiB;
+    wanted = os::segment_bytes_with_room(std::min(wanted, call::kMostBytes / ranks) * ranks) / ranks;
+  }
   wanted = std::min(wanted, call::kMostBytes / ranks);
   return stripe_with_world(os::allowed_segment_bytes(wanted * ranks) / ranks, engines, world);
 }

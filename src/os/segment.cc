@@ -143,7 +143,10 @@ std::size_t allowed_segment_bytes(std::size_t wanted) {
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
     wanted = std::min(wanted, static_cast<std::size_t>(limit.rlim_cur));
   }
-  // The stripes of hundreds of ranks with terabytes of memory exceed the processor's addresses.
+  return wanted;
+}
+
+std::size_t segment_bytes_with_room(std::size_t wanted) {
   // Twice the size must fit, as the other ranks have other mappings in other places.
   while (wanted > page_bytes() && !has_room(2 * wanted)) wanted = round_to_pages(wanted / 2);
   return wanted;

@@ -46,9 +46,12 @@ class Segment {
   std::size_t size_;
 };
 
-// The largest segment that this process's limits (address space, file size) and the processor's
-// addresses allow, at most `wanted`.
+// The largest segment that this process's limits (address space, file size) allow, at most
+// `wanted`.
 std::size_t allowed_segment_bytes(std::size_t wanted);
+// `wanted`, or as often half of it as the processor's addresses demand: they do not suffice for
+// the stripes of hundreds of ranks if each is as large as the machine's memory.
+std::size_t segment_bytes_with_room(std::size_t wanted);
 // Of the kernel: 4, 16 or 64 KiB.
 std::size_t page_bytes() noexcept;
 // The least multiple of it that holds `bytes`.
