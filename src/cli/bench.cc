@@ -9,7 +9,6 @@
 #include <memory>
 #include <string_view>
 
-#include "cli/bench/html.h"
 #include "cli/bench/libraries.h"
 #include "cli/bench/machine.h"
 #include "cli/bench/measure.h"

@@ -62,4 +62,7 @@ std::string to_json(const Findings& findings);
 // The lines that HOCKET_COSTS names a file of, of all libraries but hocket's own choice.
 std::string to_cost_table(const Findings& findings);
 
+// One page that needs nothing else: plots, tables, configuration.
+std::string to_html(const Findings& findings);
+
 }  // namespace hocket::cli::bench
