@@ -190,7 +190,7 @@ void Core::execute(Plan& plan,
                  .shown = shown};
     runner_->drive(call);
   }
-  runner_->end_well(sequence, *plan.engine);
+  runner_->end_well(plan.call, *plan.engine);
 }
 
 // A call that cannot be started is refused: this rank has given nothing so far.

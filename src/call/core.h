@@ -190,6 +190,9 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   // As the process ends: lets calls on GPUs end, well or not, until their deadlines. Throws what
   // ended one of them and has not been told.
   virtual void finish_device_calls() {}
+  // As the process ends without having closed this: compares what nobody had to compare before.
+  // Throws Mismatch. Does nothing while another thread is in a call, which does not end well then.
+  void compare_at_exit();
   // What this rank ends the group by.
   control::Failure own_failure(control::Cause cause, std::string_view text = {}) const noexcept;
   void miss(const Operation& operation) noexcept override;
@@ -225,6 +228,10 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   void leave() noexcept { turn_.leave(); }
   // The program knows that the communicator ends, whatever comes.
   void set_told() noexcept { told_.store(true, std::memory_order_relaxed); }
+  // In the turn, before this rank is seen to close. Throws Mismatch where ranks called different
+  // things and this rank has not been told: a rank whose part of a call needs nobody, as that of a
+  // broadcast's root, does not compare it. The last rank to come here sees what all announced.
+  void compare_last_calls();
   // Ends what is under way by `cause`.
   void drop_calls(control::Cause cause) noexcept;
   void drop_engines() noexcept { engines_ = {}; }
@@ -239,6 +246,7 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   void fail_caught(std::uint64_t sequence) noexcept override;
   void refuse_after_leaving() const;
   void find_lost(const failure::Awaited& awaited);
+  void hear_of_last_calls();
   void announce_refusal(std::uint64_t sequence,
                         engine::Kind kind,
                         std::string_view reason) noexcept;

@@ -1,11 +1,13 @@
 // How a communicator comes to its end, and what it says of it.
 #include <fmt/format.h>
 
+#include <atomic>
 #include <optional>
 
 #include "base/log.h"
 #include "base/poll.h"
 #include "call/core.h"
+#include "control/succession.h"
 #include "failure/caught.h"
 #include "observe/flight_record.h"
 
@@ -20,6 +22,9 @@ namespace {
 // For a thread in a call to come out of it once it has failed; one may wait for a GPU.
 constexpr auto kCalledOut = std::chrono::seconds(10);
 constexpr int kEagerEntries = 1000;  // a step is soon over
+// For other hosts to tell what their ranks have called, when this rank closes.
+constexpr auto kToHear = std::chrono::milliseconds(200);
+constexpr auto kHearingNap = std::chrono::microseconds(100);
 
 }  // namespace
 
@@ -140,6 +145,44 @@ Core::Closing Core::enter_to_close() noexcept {
   base::wait_until(is_over, naps);
   is_called_out_.store(false, std::memory_order_relaxed);
   return *outcome;
+}
+
+void Core::compare_last_calls() {
+  if (rank() < 0 || surroundings_->has_left()) return;
+  if (!group_->failed()) {
+    hear_of_last_calls();
+    // Of two ranks that close at once, one at least sees the other's records.
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    raise_any(ledger_->compare_ended(group_->last_sequence(rank())));
+  } else if (!told_.load(std::memory_order_relaxed) &&
+             group_->failure().code() == ErrorCode::kMismatch) {
+    raise_failure();
+  }
+}
+
+// Ranks of other hosts are not waited for long: the one that closes last hears of this one.
+void Core::hear_of_last_calls() {
+  const std::uint64_t last = group_->last_sequence(rank());
+  if (!group_->spans() || last == 0) return;
+  const control::Succession succession(*group_);
+  const auto have_told = [&] {
+    group_->ask();
+    for (int i = 0; i < size(); ++i) {
+      if (group_->last_sequence(i) < last && !succession.is_lost(i)) return false;
+    }
+    return true;
+  };
+  base::poll_until(have_told, Deadline::in(kToHear), kHearingNap);
+}
+
+void Core::compare_at_exit() {
+  if (!open_ || forks_.forked() || rank() < 0 || is_in_callback()) return;
+  if (!turn_.try_enter(TurnLock::Who::kUser)) return;
+  struct Leaves {
+    TurnLock& turn;
+    ~Leaves() { turn.leave(); }
+  } const leaves{turn_};
+  compare_last_calls();
 }
 
 void Core::drop_calls(Cause cause) noexcept {

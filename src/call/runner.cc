@@ -193,7 +193,7 @@ bool Runner::advance_one(Operation& operation, bool look) {
       return false;
     }
     operation.call.task.reset();
-    if (sequence != 0) end_well(sequence, *operation.plan.engine);
+    if (sequence != 0) end_well(operation.plan.call, *operation.plan.engine);
     return true;
   } catch (const InvalidArgument& refusal) {
     if (sequence == 0) throw;

@@ -63,7 +63,10 @@ std::shared_ptr<CommunicatorImpl> CommunicatorImpl::make(const std::shared_ptr<W
                                           "there can be; close some",
                                           control::kGroups)});
     }
-    return {new CommunicatorImpl(world, membership, block, entry), end};
+    std::shared_ptr<CommunicatorImpl> made{new CommunicatorImpl(world, membership, block, entry),
+                                           end};
+    ExitList::instance().add(std::weak_ptr<call::Core>(made));
+    return made;
   } catch (...) {
     if (is_member) fail_unmade(*world, membership, block, entry);
     throw;
@@ -208,16 +211,15 @@ void CommunicatorImpl::close() {
     return;
   }
   std::exception_ptr untold;
-  if (devices_) {
-    if (how == Closing::kEntered) {
-      devices_->finish();
-      devices_->finish_envelopes();
-    }
-    try {
-      raise_untold(devices_->was_cut_short());
-    } catch (const Error&) {
-      untold = std::current_exception();
-    }
+  if (devices_ && how == Closing::kEntered) {
+    devices_->finish();
+    devices_->finish_envelopes();
+  }
+  try {
+    if (devices_) raise_untold(devices_->was_cut_short());
+    if (how == Closing::kEntered) compare_last_calls();
+  } catch (const Error&) {
+    untold = std::current_exception();
   }
   drop_calls(Cause::kClosedEarly);
   if (rank() >= 0 && !world_->has_left()) control::Succession(group()).close(rank());

@@ -40,7 +40,13 @@ ExitList& ExitList::instance() {
 }
 
 void ExitList::add(std::weak_ptr<WorldImpl> world) {
-  static const int once = std::atexit([] { instance().leave_all(); });
+  static const int once = ::on_exit(
+      [](int code, void*) {
+        instance().compare_calls();
+        instance().leave_all();
+        end_with_error(code);
+      },
+      nullptr);
   static_cast<void>(once);
   const std::lock_guard lock(mutex_);
   std::erase_if(worlds_, [](const auto& entry) { return entry.expired(); });
@@ -48,19 +54,29 @@ void ExitList::add(std::weak_ptr<WorldImpl> world) {
 }
 
 void ExitList::add(std::weak_ptr<call::Core> communicator) {
-  // Handlers are called in the opposite order; what the GNU C library's exit does when it is called
-  // by one is to go on with the rest, and to take the newer code.
+  const std::lock_guard lock(mutex_);
+  if (communicators_.size() >= cleared_at_) {
+    std::erase_if(communicators_, [](const auto& entry) { return entry.expired(); });
+    cleared_at_ = 2 * communicators_.size() + 16;
+  }
+  communicators_.push_back(std::move(communicator));
+}
+
+void ExitList::finish_calls_at_exit() {
   static const int once = ::on_exit(
       [](int code, void*) {
         instance().finish_calls();
         instance().exit();
-        if (code == 0 && instance().has_reported()) std::exit(1);
+        end_with_error(code);
       },
       nullptr);
   static_cast<void>(once);
-  const std::lock_guard lock(mutex_);
-  std::erase_if(communicators_, [](const auto& entry) { return entry.expired(); });
-  communicators_.push_back(std::move(communicator));
+}
+
+// Handlers are called in the opposite order; what the GNU C library's exit does when it is called
+// by one is to go on with the rest, and to take the newer code.
+void ExitList::end_with_error(int code) noexcept {
+  if (code == 0 && instance().has_reported()) std::exit(1);
 }
 
 bool ExitList::run_apart(std::function<void()> end, Duration allowed) noexcept {
@@ -89,21 +105,34 @@ bool ExitList::run_apart(std::function<void()> end, Duration allowed) noexcept {
   }
 }
 
-void ExitList::finish_calls() noexcept {
-  std::vector<std::weak_ptr<call::Core>> communicators;
-  {
-    const std::lock_guard lock(mutex_);
-    communicators = communicators_;
+std::vector<std::shared_ptr<call::Core>> ExitList::communicators() const {
+  std::vector<std::shared_ptr<call::Core>> all;
+  const std::lock_guard lock(mutex_);
+  for (const auto& entry : communicators_) {
+    if (auto communicator = entry.lock()) all.push_back(std::move(communicator));
   }
-  for (const auto& entry : communicators) {
-    const auto communicator = entry.lock();
-    if (!communicator) continue;
+  return all;
+}
+
+void ExitList::compare_calls() noexcept {
+  for (const auto& communicator : communicators()) {
+    try {
+      communicator->compare_at_exit();
+    } catch (const std::exception& error) {
+      report(error.what());
+    }
+  }
+}
+
+void ExitList::finish_calls() noexcept {
+  for (const auto& communicator : communicators()) {
     try {
       communicator->finish_device_calls();
     } catch (const std::exception& error) {
       report(error.what());
     }
   }
+  compare_calls();
   if (!await_apart()) report("a communicator that was let go of has not come to its end");
 }
 
@@ -119,7 +148,7 @@ bool ExitList::await_apart() noexcept {
 
 void ExitList::report(const std::string& error) noexcept {
   base::log(base::LogLevel::kError,
-            "a call on a GPU has failed, and what it should have brought was not: " + error);
+            "a call has failed, and what it should have brought was not: " + error);
   const std::lock_guard lock(mutex_);
   reported_by_ = ::getpid();
 }

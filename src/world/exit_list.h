@@ -27,9 +27,11 @@ class ExitList {
   // Takes leave of it when the process exits without having closed it, so that others can tell
   // that from a death.
   void add(std::weak_ptr<WorldImpl> world);
-  // It makes calls on GPUs: these end before the process does. To be called when the driver has
-  // been started, whose own end comes earlier otherwise.
+  // Compares its calls with those of others when the process exits without having closed it.
   void add(std::weak_ptr<call::Core> communicator);
+  // Has calls on GPUs end before the process does. To be called when the driver has been started,
+  // whose own end comes earlier otherwise.
+  void finish_calls_at_exit();
 
   // Runs `end`, which throws nothing, in a thread of its own. False: it has not run, as there are
   // no more threads, or the process exits. `allowed`: for the calls that it waits for.
@@ -38,8 +40,8 @@ class ExitList {
   // Whether they have ended.
   bool await_apart() noexcept;
 
-  // Lets the calls on GPUs of all communicators end, well or not, until their deadlines, and
-  // reports what nobody has heard of.
+  // Lets the calls on GPUs of all communicators end, well or not, until their deadlines, compares
+  // what was called, and reports what nobody has heard of.
   void finish_calls() noexcept;
   // Says on standard error what nobody was left to be told, and has the process exit with 1 where
   // it would with 0.
@@ -49,12 +51,16 @@ class ExitList {
 
  private:
   ExitList() = default;
+  std::vector<std::shared_ptr<call::Core>> communicators() const;
+  void compare_calls() noexcept;
   void leave_all() noexcept;
   void exit() noexcept;  // is under way
+  static void end_with_error(int code) noexcept;
 
   mutable std::mutex mutex_;
   std::vector<std::weak_ptr<WorldImpl>> worlds_;
   std::vector<std::weak_ptr<call::Core>> communicators_;
+  std::size_t cleared_at_ = 16;  // how many of them there are when those that ended are taken off
   int reported_by_ = 0;  // a process
   int apart_ = 0;        // threads
   int apart_of_ = 0;     // whose: a process

@@ -1,6 +1,8 @@
 // Ranks that call different things: the same Mismatch on all of them.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include <array>
 #include <exception>
@@ -8,6 +10,7 @@
 #include <thread>
 
 #include "collectives.h"
+#include "pretended_hosts.h"
 #include "ranks.h"
 
 namespace hocket::multiprocess {
@@ -323,6 +326,141 @@ TEST(Mismatch, OfMessagesNamesBothSides) {
       }
     }
   }
+}
+
+// --- Calls in which no rank waits for another ---------------------------------------------------
+
+// As the last call of all ranks: nobody has to compare it for the sake of the data.
+struct LastCall {
+  const char* name;
+  void (*call)(Communicator& comm, std::span<float> x, std::span<float> parts);
+};
+
+int next(const Communicator& comm) { return (comm.rank() + 1) % comm.size(); }
+
+const LastCall kLastCalls[] = {
+    {"broadcast",
+     [](Communicator& comm, std::span<float> x, std::span<float>) {
+       comm.broadcast(x, {.root = comm.rank()});
+     }},
+    {"scatter",
+     [](Communicator& comm, std::span<float> x, std::span<float> parts) {
+       comm.scatter(parts, x, {.root = comm.rank()});
+     }},
+    {"reduce",
+     [](Communicator& comm, std::span<float> x, std::span<float>) {
+       comm.reduce(x, {.root = next(comm)});
+     }},
+    {"gather",
+     [](Communicator& comm, std::span<float> x, std::span<float>) {
+       comm.gather(x, {.root = next(comm)});
+     }},
+    {"of two kinds",
+     [](Communicator& comm, std::span<float> x, std::span<float>) {
+       if (comm.rank() == 0) return comm.broadcast(x, {.root = 0});
+       comm.reduce(x, {.root = 0});
+     }},
+    {"of two counts",
+     [](Communicator& comm, std::span<float> x, std::span<float>) {
+       if (comm.rank() == 0) return comm.broadcast(x, {.root = 0});
+       comm.reduce(x.first(x.size() - 1), {.root = 0});
+     }},
+    {"of two prefixes",
+     [](Communicator& comm, std::span<float> x, std::span<float>) {
+       if (comm.rank() == 0) return comm.exscan(x);
+       comm.scan(x);
+     }},
+};
+
+enum class LastBy { kClose, kExit, kCloseOfAGroup };
+
+// Tells by which code the process exits; before `join`, whose handlers come earlier then.
+void report_exit(Rank& rank) {
+  on_exit(
+      [](int code, void* reporter) {
+        static_cast<Rank*>(reporter)->report("code", std::to_string(code));
+        _exit(0);
+      },
+      &rank);
+}
+
+void make_last_call(Rank& rank, World& world, const LastCall& last, std::size_t count, LastBy by) {
+  Communicator group = world.communicator().duplicate();
+  Communicator& comm = by == LastBy::kCloseOfAGroup ? group : world.communicator();
+  std::vector<float> x(count);
+  std::vector<float> parts(count * static_cast<std::size_t>(rank.size()));
+  comm.barrier();
+  const Outcome called = rank.attempt("call", [&] { last.call(comm, x, parts); });
+  if (!called.ok()) return;
+  if (by == LastBy::kExit) exit(0);
+  rank.attempt("call", [&] {
+    if (by == LastBy::kCloseOfAGroup) group.close();
+    world.close();
+  });
+}
+
+void expect_difference(const std::vector<Result>& ranks, LastBy by) {
+  int found = 0;
+  for (const Result& rank : ranks) {
+    if (by == LastBy::kExit && rank.get("call") == "ok") {
+      found += rank.get("code") == "1" ? 1 : 0;
+    } else if (rank.get("call") == "Mismatch") {
+      const std::string message = rank.get("call.message");
+      EXPECT_NE(message.find("called different things in call #"), std::string::npos) << message;
+      ++found;
+    }
+  }
+  EXPECT_GE(found, 1);
+}
+
+TEST(Mismatch, OfLastCallsIsFoundAtTheEnd) {
+  for (const LastCall& last : kLastCalls) {
+    for (const char* engine : {"shm", "algorithm"}) {
+      for (const std::size_t count : {std::size_t{4}, kLarge}) {
+        for (const LastBy by : {LastBy::kClose, LastBy::kExit, LastBy::kCloseOfAGroup}) {
+          SCOPED_TRACE(fmt::format(
+              "{} of {}, engine {}, end {}", last.name, count, engine, static_cast<int>(by)));
+          const auto ranks = run_job({.size = 3, .engines = {engine}}, [&](Rank& rank) {
+            report_exit(rank);
+            World world = rank.join();
+            make_last_call(rank, world, last, count, by);
+          });
+          expect_difference(ranks, by);
+        }
+      }
+    }
+  }
+}
+
+class MismatchBetweenHosts : public PretendedHosts {};
+
+TEST_F(MismatchBetweenHosts, OfLastCallsIsFoundAtTheEnd) {
+  for (const LastCall& last : kLastCalls) {
+    for (const LastBy by : {LastBy::kClose, LastBy::kExit}) {
+      SCOPED_TRACE(fmt::format("{}, end {}", last.name, static_cast<int>(by)));
+      const auto ranks = run_job({.size = 2}, [&](Rank& rank) {
+        report_exit(rank);
+        World world = join(rank, each_alone);
+        make_last_call(rank, world, last, 4, by);
+      });
+      expect_difference(ranks, by);
+    }
+  }
+}
+
+// The ranks that end first know nothing of the others' last calls, and need not.
+TEST(Mismatch, IsNotMadeOfRanksThatEndEarly) {
+  const auto ranks = run_job({.size = 3}, [](Rank& rank) {
+    World world = rank.join();
+    std::vector<float> x(4);
+    rank.attempt("call", [&] {
+      world.communicator().broadcast(x, {.root = 0});
+      if (rank.rank() == 2) rank.await(0, 2);
+      world.close();
+      rank.mark(0);
+    });
+  });
+  for (const Result& rank : ranks) EXPECT_EQ(rank.get("call"), "ok") << rank.get("call.message");
 }
 
 }  // namespace
