@@ -148,7 +148,7 @@ bool ExitList::await_apart() noexcept {
 
 void ExitList::report(const std::string& error) noexcept {
   base::log(base::LogLevel::kError,
-            "a call has failed, and what it should have brought was not: " + error);
+            "a call has failed, and the program ended without hearing of it: " + error);
   const std::lock_guard lock(mutex_);
   reported_by_ = ::getpid();
 }
