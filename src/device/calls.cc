@@ -92,7 +92,7 @@ void DeviceCalls::require_streams() {
   auto order = std::make_unique<StreamOrder>(device_);
   if (owner_.tracing().times_streams()) times_ = std::make_unique<StreamTimes>(device_);
   staging_ = std::make_shared<Staging>(device_);
-  surroundings_.finish_calls_at_exit();
+  surroundings_.finish_at_exit(owner_.weak_from_this());
   events_ = std::move(events);
   order_ = std::move(order);
 }

@@ -28,9 +28,9 @@ class DeviceSurroundings : public call::Surroundings {
   // Has the progress thread look at it for as long as it lives; has it look now.
   virtual void attend(std::weak_ptr<call::Attended> attended) = 0;
   virtual void look_again() noexcept = 0;
-  // Has calls on GPUs end before the process does. To be called when the driver has been started,
-  // whose own end comes earlier otherwise.
-  virtual void finish_calls_at_exit() = 0;
+  // Has `core` end its calls on GPUs before the process does. To be called when the driver has
+  // been started, whose own end comes earlier otherwise.
+  virtual void finish_at_exit(std::weak_ptr<call::Core> core) = 0;
 };
 
 }  // namespace hocket::device

@@ -55,14 +55,10 @@ void ExitList::add(std::weak_ptr<WorldImpl> world) {
 
 void ExitList::add(std::weak_ptr<call::Core> communicator) {
   const std::lock_guard lock(mutex_);
-  if (communicators_.size() >= cleared_at_) {
-    std::erase_if(communicators_, [](const auto& entry) { return entry.expired(); });
-    cleared_at_ = 2 * communicators_.size() + 16;
-  }
-  communicators_.push_back(std::move(communicator));
+  communicators_.add(std::move(communicator));
 }
 
-void ExitList::finish_calls_at_exit() {
+void ExitList::add_with_gpus(std::weak_ptr<call::Core> communicator) {
   static const int once = ::on_exit(
       [](int code, void*) {
         instance().finish_calls();
@@ -71,6 +67,8 @@ void ExitList::finish_calls_at_exit() {
       },
       nullptr);
   static_cast<void>(once);
+  const std::lock_guard lock(mutex_);
+  with_gpus_.add(std::move(communicator));
 }
 
 // Handlers are called in the opposite order; what the GNU C library's exit does when it is called
@@ -105,33 +103,40 @@ bool ExitList::run_apart(std::function<void()> end, Duration allowed) noexcept {
   }
 }
 
-std::vector<std::shared_ptr<call::Core>> ExitList::communicators() const {
-  std::vector<std::shared_ptr<call::Core>> all;
-  const std::lock_guard lock(mutex_);
-  for (const auto& entry : communicators_) {
-    if (auto communicator = entry.lock()) all.push_back(std::move(communicator));
+void ExitList::Communicators::add(std::weak_ptr<call::Core> communicator) {
+  if (all_.size() >= cleared_at_) {
+    std::erase_if(all_, [](const auto& entry) { return entry.expired(); });
+    cleared_at_ = 2 * all_.size() + 16;
   }
-  return all;
+  all_.push_back(std::move(communicator));
 }
 
-void ExitList::compare_calls() noexcept {
-  for (const auto& communicator : communicators()) {
+std::vector<std::shared_ptr<call::Core>> ExitList::Communicators::living() const {
+  std::vector<std::shared_ptr<call::Core>> living;
+  for (const auto& entry : all_) {
+    if (auto communicator = entry.lock()) living.push_back(std::move(communicator));
+  }
+  return living;
+}
+
+void ExitList::call_each(const Communicators& communicators, void (call::Core::*step)()) noexcept {
+  const auto living = [&] {
+    const std::lock_guard lock(mutex_);
+    return communicators.living();
+  }();
+  for (const auto& communicator : living) {
     try {
-      communicator->compare_at_exit();
+      (*communicator.*step)();
     } catch (const std::exception& error) {
       report(error.what());
     }
   }
 }
+
+void ExitList::compare_calls() noexcept { call_each(communicators_, &call::Core::compare_at_exit); }
 
 void ExitList::finish_calls() noexcept {
-  for (const auto& communicator : communicators()) {
-    try {
-      communicator->finish_device_calls();
-    } catch (const std::exception& error) {
-      report(error.what());
-    }
-  }
+  call_each(with_gpus_, &call::Core::finish_device_calls);
   compare_calls();
   if (!await_apart()) report("a communicator that was let go of has not come to its end");
 }

@@ -29,9 +29,9 @@ class ExitList {
   void add(std::weak_ptr<WorldImpl> world);
   // Compares its calls with those of others when the process exits without having closed it.
   void add(std::weak_ptr<call::Core> communicator);
-  // Has calls on GPUs end before the process does. To be called when the driver has been started,
-  // whose own end comes earlier otherwise.
-  void finish_calls_at_exit();
+  // It makes calls on GPUs: these end before the process does. To be called when the driver has
+  // been started, whose own end comes earlier otherwise.
+  void add_with_gpus(std::weak_ptr<call::Core> communicator);
 
   // Runs `end`, which throws nothing, in a thread of its own. False: it has not run, as there are
   // no more threads, or the process exits. `allowed`: for the calls that it waits for.
@@ -51,7 +51,18 @@ class ExitList {
 
  private:
   ExitList() = default;
-  std::vector<std::shared_ptr<call::Core>> communicators() const;
+  // Of those that have ended, the entries are removed now and then.
+  class Communicators {
+   public:
+    void add(std::weak_ptr<call::Core> communicator);
+    std::vector<std::shared_ptr<call::Core>> living() const;
+
+   private:
+    std::vector<std::weak_ptr<call::Core>> all_;
+    std::size_t cleared_at_ = 16;  // how many of them there are then
+  };
+
+  void call_each(const Communicators& communicators, void (call::Core::*step)()) noexcept;
   void compare_calls() noexcept;
   void leave_all() noexcept;
   void exit() noexcept;  // is under way
@@ -59,8 +70,8 @@ class ExitList {
 
   mutable std::mutex mutex_;
   std::vector<std::weak_ptr<WorldImpl>> worlds_;
-  std::vector<std::weak_ptr<call::Core>> communicators_;
-  std::size_t cleared_at_ = 16;  // how many of them there are when those that ended are taken off
+  Communicators communicators_;
+  Communicators with_gpus_;
   int reported_by_ = 0;  // a process
   int apart_ = 0;        // threads
   int apart_of_ = 0;     // whose: a process

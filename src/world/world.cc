@@ -260,7 +260,9 @@ void WorldImpl::attend(std::weak_ptr<call::Attended> attended) {
 
 void WorldImpl::look_again() noexcept { progress_->look_again(); }
 
-void WorldImpl::finish_calls_at_exit() { ExitList::instance().finish_calls_at_exit(); }
+void WorldImpl::finish_at_exit(std::weak_ptr<call::Core> core) {
+  ExitList::instance().add_with_gpus(std::move(core));
+}
 
 void WorldImpl::watch(std::shared_ptr<call::Core> calls) { progress_->add(std::move(calls)); }
 

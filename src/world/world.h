@@ -116,7 +116,7 @@ class WorldImpl final : public device::DeviceSurroundings,
   int default_device() override;
   void attend(std::weak_ptr<call::Attended> attended) override;
   void look_again() noexcept override;
-  void finish_calls_at_exit() override;
+  void finish_at_exit(std::weak_ptr<call::Core> core) override;
 
   // Whether this rank has said goodbye to the others.
   bool has_left() const noexcept override {
