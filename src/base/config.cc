@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdlib>
 #include <initializer_list>
@@ -91,10 +92,11 @@ Duration longest_quiet_wait() {
   if (!text) return std::chrono::seconds(10);
   const auto duration = seconds_from(*text, 0, 1e9);
   if (!duration || (*duration != Duration::zero() && *duration < std::chrono::milliseconds(1))) {
-    throw InvalidArgument(fmt::format(
-        "HOCKET_WARN={} is not a number of seconds from 0.001 on, nor 0 for no warnings; correct or "
-        "unset it",
-        *text));
+    throw InvalidArgument(
+        fmt::format("HOCKET_WARN={} is not a number of seconds from 0.001 on, nor 0 for no "
+                    "warnings; correct or "
+                    "unset it",
+                    *text));
   }
   return *duration == Duration::zero() ? kForever : *duration;
 }
@@ -105,6 +107,11 @@ Duration longest_silence() {
   if (const auto duration = seconds_from(*text, 0.1, 3600)) return *duration;
   throw InvalidArgument(fmt::format(
       "HOCKET_SILENCE={} is not a number of seconds from 0.1 to 3600; correct or unset it", *text));
+}
+
+SingleCopy wanted_copies() {
+  constexpr std::array kWays{SingleCopy::kWhereQuicker, SingleCopy::kNever, SingleCopy::kAlways};
+  return kWays[environment_word("HOCKET_SINGLE_COPY", {"auto", "never", "always"})];
 }
 
 // 1: beside the trace, or in a folder of its own here.
@@ -132,6 +139,7 @@ Config Config::from_environment() {
   config.audit_dir = audit_directory(config.trace_dir);
   config.interface = environment("HOCKET_INTERFACE").value_or("");
   config.silence = longest_silence();
+  config.single_copy = wanted_copies();
   config.costs = environment("HOCKET_COSTS").value_or("");
   return config;
 }

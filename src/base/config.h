@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <optional>
 #include <span>
@@ -32,11 +33,14 @@ std::vector<std::string> environment_names(std::string_view prefix);
 // before they are started.
 void default_environment(const char* name, const char* value);
 
+// Whether ranks of one host read each other's arrays where they lie, by the kernel.
+enum class SingleCopy : std::uint8_t { kNever, kWhereQuicker, kAlways };
+
 // Settings of the job and of the library as a whole; what an engine can be told is read where that
 // engine is.
 struct Config {
-  LogLevel log = LogLevel::kWarning;              // HOCKET_LOG
-  Duration deadline = std::chrono::seconds(300);  // HOCKET_DEADLINE, seconds; "forever"
+  LogLevel log = LogLevel::kWarning;               // HOCKET_LOG
+  Duration deadline = std::chrono::seconds(300);   // HOCKET_DEADLINE, seconds; "forever"
   Duration warn_after = std::chrono::seconds(10);  // HOCKET_WARN, seconds; 0: never, as kForever
   std::size_t segment_bytes = 0;    // HOCKET_SEGMENT_GIB a rank; 0: by the machine's memory
   std::string engines;              // HOCKET_ENGINES, comma separated; empty: all
@@ -45,8 +49,9 @@ struct Config {
   std::string trace_dir;            // HOCKET_TRACE: where each rank writes its calls as it goes
   std::string audit_dir;  // HOCKET_AUDIT: where each rank writes digests of its calls' arrays
 
-  std::string interface;                       // HOCKET_INTERFACE: a name or an address
-  Duration silence = std::chrono::seconds(3);  // HOCKET_SILENCE, seconds
+  std::string interface;                               // HOCKET_INTERFACE: a name or an address
+  Duration silence = std::chrono::seconds(3);          // HOCKET_SILENCE, seconds
+  SingleCopy single_copy = SingleCopy::kWhereQuicker;  // HOCKET_SINGLE_COPY
   std::string costs;  // HOCKET_COSTS: a file that `hocket bench --tune` wrote
 
   static Config from_environment();

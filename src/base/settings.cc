@@ -30,7 +30,8 @@ constexpr std::array kRows{
     Row{"HOCKET_TRACE",
         "Folder where each rank writes all its calls, for hocket trace; default none"},
     Row{"HOCKET_AUDIT",
-        "Folder where each rank keeps digests of its calls' arrays, for hocket trace --diff; 1: that "
+        "Folder where each rank keeps digests of its calls' arrays, for hocket trace --diff; 1: "
+        "that "
         "of HOCKET_TRACE, or hocket-audit; default none"},
     Row{"HOCKET_TOP", "0: `hocket top` is not shown what this rank does; default 1"},
     Row{"HOCKET_METRICS",
@@ -39,7 +40,8 @@ constexpr std::array kRows{
     Row{"HOCKET_NVSHMEM_LIBRARY",
         "NVSHMEM's host library; default: in the process, Python's package, the system's"},
     Row{"HOCKET_BLAS_LIBRARY",
-        "What multiplies within a rank: openblas, mkl, blis, none, a file; default the first found"},
+        "What multiplies within a rank: openblas, mkl, blis, none, a file; default the first "
+        "found"},
     Row{"HOCKET_CUBLAS_LIBRARY",
         "File of cuBLAS; default the process's own, Python's package's, the system's"},
     Row{"HOCKET_CUFFT_LIBRARY",
@@ -61,6 +63,10 @@ constexpr std::array kRows{
     Row{"HOCKET_INTERFACE",
         "Network interface, or an address of it, for other hosts; default the way to the store"},
     Row{"HOCKET_SILENCE", "Seconds after which a host that says nothing counts as lost; default 3"},
+    Row{"HOCKET_SINGLE_COPY",
+        "Whether ranks of a host read each other's arrays by the kernel: auto (default), where "
+        "that is "
+        "quicker; always, where they may; never"},
     Row{"HOCKET_HOST",
         "Added to the host's identity: ranks that differ in it count as on different hosts"},
     Row{"HOCKET_COMPAT", "Packages that hocket stands in for in Python; set by hocket.compat"},

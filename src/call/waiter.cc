@@ -7,9 +7,13 @@
 namespace hocket::call {
 
 bool Waiter::lost_turn(Clock::time_point before) noexcept {
-  if (Clock::now() - before < kLostTurn) return false;
-  host_.note_busy();
-  return true;
+  const auto now = Clock::now();
+  if (now - before < kLostTurn) return false;
+  const auto ns = [](Clock::time_point at) {
+    return std::chrono::nanoseconds(at.time_since_epoch()).count();
+  };
+  host_.note_lost_turn(ns(before), ns(now));
+  return host_.is_busy();
 }
 
 bool Waiter::keeps_others_away() noexcept {
@@ -21,7 +25,7 @@ bool Waiter::keeps_others_away() noexcept {
 bool Waiter::pause_slowly() noexcept {
   // On a busy machine each yield costs a scheduling round, while a sleeper is woken soon.
   const bool is_busy = host_.may_spin() && host_.is_busy();
-  const std::uint32_t yields = is_busy                          ? 0
+  const std::uint32_t yields = is_busy                         ? 0
                                : host_.may_spin() && !crowded_ ? kYields
                                                                : kCrowdedYields;
   if (polls_ < spins_ + yields) {

@@ -93,6 +93,7 @@ void HostControl::arrive(int world_rank) {
   line.start.store(os::process_start(0), std::memory_order_relaxed);
   line.pid_space.store(os::process_space(), std::memory_order_relaxed);
   line.fenced.store(fenced_ ? 1 : 0, std::memory_order_relaxed);
+  offer_proof();
   line.world_rank.store(world_rank, std::memory_order_relaxed);
   auto expected = RankState::kAbsent;
   if (!line.state.compare_exchange_strong(expected, RankState::kAlive, std::memory_order_acq_rel)) {

@@ -1,7 +1,7 @@
 // What the ranks of one job on one host share beneath every engine: who lives, how to wake whom,
 // and memory to carve groups from.
 //
-// Layout of the segment, version 12 (all offsets multiples of the page size):
+// Layout of the segment, version 13 (all offsets multiples of the page size):
 //   HostHeader | RankLine[places] | RobustWord[ranks][ranks] | GroupEntry[kGroups] |
 //   KeptFacts[2] | GoneGroups | stripe 0 | ...
 // The ranks of this host have the first places. Ranks of other hosts have the places behind them;
@@ -22,9 +22,11 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/atomic.h"
+#include "base/config.h"
 #include "base/deadline.h"
 #include "os/futex.h"
 #include "os/segment.h"
@@ -63,9 +65,14 @@ struct alignas(kApart) RankLine {
   // ns of the steady clock: of a rank of this host when its network thread last had a turn, of
   // another host's first rank when that host was last heard by any rank of this one; 0: not so far.
   base::Atomic<std::int64_t> seen_at{0};
-  base::Atomic<std::int32_t> awaits{-1};      // the place of the rank that it waits for, long so far
+  base::Atomic<std::int32_t> awaits{-1};  // the place of the rank that it waits for, long so far
   base::Atomic<std::int32_t> spoken_for{-1};  // the place of who warns of waits for this rank
   base::Atomic<std::uint32_t> task{0};        // 2 n: in task n; 2 n + 1: has ended it; 0: has none
+  // Single copy, see agree_on_single_copy: what the rank wants, once it has tried: 1 more than
+  // base::SingleCopy; a number that it made up, and where that lies in its own memory.
+  base::Atomic<std::uint32_t> reads{0};
+  base::Atomic<std::uint64_t> proof{0};
+  base::Atomic<std::uint64_t> proof_at{0};
 };
 static_assert(sizeof(RankLine) == 2 * kApart);
 
@@ -116,15 +123,21 @@ class HostControl {
   // Whether waiting may burn processor time; see os::paces_of. Set before other threads use this.
   bool may_spin() const noexcept { return may_spin_; }
   void set_may_spin(bool may) noexcept { may_spin_ = may; }
-  // Whether other processes want this rank's processor: it lost it within the last second while it
-  // spun or yielded. Then it sleeps early: a sleeper is woken soon, and one that has used up its
-  // share waits a scheduling round.
+  // Whether other processes want this rank's processor: it was lost for half of the time between
+  // two losses, of a scheduling round or so each, while the rank spun or yielded. Then it sleeps
+  // early: a sleeper is woken soon, and one that has used up its share waits a scheduling round.
+  // One loss alone is none: a hypervisor takes a processor away for moments.
   bool is_busy() const noexcept {
     const std::int64_t until = busy_until_.load(std::memory_order_relaxed);
     return until != 0 && steady_ns() < until;
   }
-  void note_busy() noexcept {
-    busy_until_.store(steady_ns() + kBusyFor.count(), std::memory_order_relaxed);
+  // The processor was lost from `from` to `to`, ns of the steady clock.
+  void note_lost_turn(std::int64_t from, std::int64_t to) noexcept {
+    const std::int64_t last_from = lost_from_.exchange(from, std::memory_order_relaxed);
+    const std::int64_t last_to = lost_to_.exchange(to, std::memory_order_relaxed);
+    const std::int64_t lost = (last_to - last_from) + (to - from);
+    if (last_to == 0 || 2 * lost < to - last_from) return;
+    busy_until_.store(to + kBusyFor.count(), std::memory_order_relaxed);
   }
   // Whether a rank of this host that waits was last seen on the processor that this thread runs
   // on: then spinning keeps away whom one waits for. A caller tells the others where it is, and
@@ -151,6 +164,18 @@ class HostControl {
   // Waits until every rank of the job has arrived; throws RendezvousError naming the world ranks
   // that have not. `world_ranks`: of each place.
   void wait_for_all(std::span<const int> world_ranks, base::Deadline deadline);
+
+  // Settles whether the ranks of this host read each other's arrays where they lie, by the kernel:
+  // each tries to read a word of every other's, and says what came of it. The least of what they
+  // want, or can, goes. After wait_for_all, by all ranks of the host. Returns why this rank cannot
+  // what it wants, if so.
+  std::string agree_on_single_copy(base::SingleCopy wanted, base::Deadline deadline);
+  // What was settled; kNever before.
+  base::SingleCopy single_copy() const noexcept { return single_copy_; }
+  // Copies `bytes` at `from` in the process of `rank`, where arrays are read. Returns 0 or an error
+  // number, see os::read_process_memory; ESRCH too where the rank has ended by now, whose number
+  // another process may have.
+  int read_array(int rank, void* to, const void* from, std::size_t bytes) noexcept;
 
   // Tells the others where the world's group lies; host rank 0 alone, once.
   void publish_world(std::uint64_t offset) noexcept;
@@ -303,15 +328,13 @@ class HostControl {
   // --- Tasks; see Communicator::begin_task ----------------------------------------------------
   // This rank begins task `number`, which is not 0, and has ended it.
   void begin_task(std::uint32_t number) noexcept { write_task(2 * number); }
-  void end_task() noexcept {
-    write_task(lines_[self_].task.load(std::memory_order_relaxed) | 1);
-  }
+  void end_task() noexcept { write_task(lines_[self_].task.load(std::memory_order_relaxed) | 1); }
   bool is_in_task() const noexcept {
     const std::uint32_t own = lines_[self_].task.load(std::memory_order_relaxed);
     return own != 0 && (own & 1) == 0;
   }
-  // Whether this rank is in a task, and the one at `place` has ended the same. Calls that the latter
-  // had begun are seen then: pairs with write_task.
+  // Whether this rank is in a task, and the one at `place` has ended the same. Calls that the
+  // latter had begun are seen then: pairs with write_task.
   bool has_ended_task(int place) const noexcept {
     return is_in_task() && lines_[place].task.load(std::memory_order_acquire) ==
                                lines_[self_].task.load(std::memory_order_relaxed) + 1;
@@ -357,6 +380,8 @@ class HostControl {
     lines_[self_].task.store(task, std::memory_order_release);
     ring_all();
   }
+  void offer_proof();
+  std::string try_to_read() const;
   int checked_place(const base::Atomic<std::int32_t>& word) const noexcept {
     const std::int32_t place = word.load(std::memory_order_relaxed);
     return place >= 0 && place < places_ ? place : -1;
@@ -379,7 +404,12 @@ class HostControl {
   }
 
   bool may_spin_ = false;
-  base::Atomic<std::int64_t> busy_until_{0};  // ns of the steady clock; this rank's own
+  // Of this rank's own; ns of the steady clock.
+  base::Atomic<std::int64_t> busy_until_{0};
+  base::Atomic<std::int64_t> lost_from_{0};  // the last time that it lost its processor
+  base::Atomic<std::int64_t> lost_to_{0};
+  base::SingleCopy single_copy_ = base::SingleCopy::kNever;
+  std::uint64_t proof_ = 0;               // what the others find at RankLine::proof_at
   bool fenced_ = false;                   // heavy fences work here
   base::Atomic<bool> all_fenced_{false};  // and cover all ranks; learnt when all are present
   base::Atomic<std::uint32_t>* losses_ = nullptr;

@@ -1,18 +1,26 @@
-// The memory that ranks allocate for each other, each from its own stripe of the segment.
+// The memory that ranks allocate for each other, each from its own stripe of the segment; and how
+// they come to read each other's own, see docs/decisions/003-single-copy.md.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstring>
+#include <random>
 
 #include "base/deadline.h"
+#include "base/interrupt.h"
 #include "base/poll.h"
 #include "control/host.h"
 #include "control/host_layout.h"
 #include "hocket/error.h"
 #include "os/process/process_exit.h"
+#include "os/process/process_memory.h"
 
 namespace hocket::control {
+
+using base::SingleCopy;
+
 namespace {
 
 constexpr std::size_t kLarge = 1 << 20;  // from here on it is worth looking for released memory
@@ -37,6 +45,11 @@ constexpr std::chrono::seconds kMayStillWrite{60};
 constexpr std::chrono::seconds kMostPatience{5};
 
 BlockHeader& block_at(std::byte* data) { return *reinterpret_cast<BlockHeader*>(data); }
+
+std::uint64_t make_proof() {
+  std::random_device source;
+  return std::uint64_t{source()} << 32 | source() | 1;
+}
 
 }  // namespace
 
@@ -161,6 +174,86 @@ void HostControl::collect() {
   }
   free_ = std::move(merged);
   collect_at_ = std::max<std::size_t>(64, live_.size() * 2);
+}
+
+// --- Reading other ranks' own memory -------------------------------------------------------------
+
+void HostControl::offer_proof() {
+  os::let_siblings_read();
+  proof_ = make_proof();
+  RankLine& line = lines_[self_];
+  line.proof.store(proof_, std::memory_order_relaxed);
+  line.proof_at.store(reinterpret_cast<std::uintptr_t>(&proof_), std::memory_order_relaxed);
+}
+
+// A process number means another process where the spaces of numbers differ, and there may be one.
+std::string HostControl::try_to_read() const {
+  for (int i = 0; i < ranks_; ++i) {
+    const RankLine& line = lines_[i];
+    const int pid = line.pid.load(std::memory_order_relaxed);
+    if (line.pid_space.load(std::memory_order_relaxed) !=
+        lines_[self_].pid_space.load(std::memory_order_relaxed)) {
+      return fmt::format("rank {} is in another space of process numbers", world_rank(i));
+    }
+    std::uint64_t found = 0;
+    const auto* const at =
+        reinterpret_cast<const void*>(line.proof_at.load(std::memory_order_relaxed));
+    const int error = os::read_process_memory(pid, &found, at, sizeof found);
+    if (error != 0) {
+      return fmt::format("the kernel does not let it read the memory of rank {} (pid {}): {}",
+                         world_rank(i),
+                         pid,
+                         std::strerror(error));
+    }
+    if (found != line.proof.load(std::memory_order_relaxed)) {
+      return fmt::format("pid {} is not rank {} here", pid, world_rank(i));
+    }
+  }
+  return {};
+}
+
+std::string HostControl::agree_on_single_copy(SingleCopy wanted, base::Deadline deadline) {
+  const std::string reason = wanted == SingleCopy::kNever ? "" : try_to_read();
+  const SingleCopy able = reason.empty() ? wanted : SingleCopy::kNever;
+  lines_[self_].reads.store(1 + static_cast<std::uint32_t>(able), std::memory_order_release);
+  ring_all();
+  // Of a rank that has ended, all see the same word: it writes no other.
+  const auto has_said = [this](const RankLine& line) {
+    return line.state.load(std::memory_order_acquire) != RankState::kAlive ||
+           line.reads.load(std::memory_order_acquire) != 0;
+  };
+  const auto have_said = [&] { return std::all_of(lines_, lines_ + ranks_, has_said); };
+  while (!have_said() && !deadline.has_passed()) {
+    const auto ticket = before_sleep();
+    if (!have_said()) sleep(ticket, deadline);
+    after_sleep();
+    look_for_deaths();
+    base::throw_if_interrupted("the wait for all ranks of this host");
+  }
+  if (!have_said()) {
+    const auto silent = std::find_if_not(lines_, lines_ + ranks_, has_said) - lines_;
+    throw RendezvousError(fmt::format(
+        "rank {} came to its host's shared memory and did not say in time whether it can read the "
+        "memory of others; see its output",
+        world_rank(static_cast<int>(silent))));
+  }
+  const auto said = [](const RankLine& line) { return line.reads.load(std::memory_order_acquire); };
+  const RankLine& least = *std::min_element(
+      lines_, lines_ + ranks_, [&](const auto& a, const auto& b) { return said(a) < said(b); });
+  // As peers wrote it: out of range, or nothing from one who has ended, is a no.
+  const std::uint32_t agreed = said(least);
+  const bool is_known = agreed == 1 + static_cast<std::uint32_t>(SingleCopy::kWhereQuicker) ||
+                        agreed == 1 + static_cast<std::uint32_t>(SingleCopy::kAlways);
+  single_copy_ = is_known ? static_cast<SingleCopy>(agreed - 1) : SingleCopy::kNever;
+  return reason;
+}
+
+int HostControl::read_array(int rank, void* to, const void* from, std::size_t bytes) noexcept {
+  const int error = os::read_process_memory(pid(rank), to, from, bytes);
+  if (rank == self_) return error;
+  // The kernel marks the word before it gives the number to another process.
+  const bool is_gone = state(rank) != RankState::kAlive || robust_word(rank, self_).owner_died();
+  return is_gone ? ESRCH : error;
 }
 
 }  // namespace hocket::control

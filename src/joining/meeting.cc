@@ -188,6 +188,7 @@ void heed_settings(world::WorldParts& parts,
                    const engine::ProviderList& providers) {
   parts.engines = world::JobEngines(providers, options, config, engine::Ranks::kProcesses);
   parts.algorithms = algorithm::Choices::parse(config.algorithm);
+  parts.single_copy = config.single_copy;
   if (!config.trace_dir.empty()) {
     parts.trace = observe::TraceFile::make(config.trace_dir,
                                            {.rank = parts.launch.rank, .size = parts.launch.size});

@@ -118,6 +118,7 @@ void WorldImpl::join(Deadline deadline) {
   }
   host_->arrive(rank);
   host_->wait_for_all(by_place, deadline);
+  settle_single_copy(deadline);
   progress_->look_again();
   if (auto telling = live::PlaceTelling::make(host_)) {
     os::FutexWord& asked = telling->asked();
@@ -126,6 +127,17 @@ void WorldImpl::join(Deadline deadline) {
     progress_->listen(asked);
   }
   if (parts_.host_rank == 0) metrics_ = live::serve_metrics(*parts_.segment, parts_.store_clients);
+}
+
+void WorldImpl::settle_single_copy(Deadline deadline) {
+  const std::string reason = host_->agree_on_single_copy(parts_.single_copy, deadline);
+  const bool copies_once = host_->single_copy() != base::SingleCopy::kNever;
+  base::log(base::LogLevel::kInfo,
+            fmt::format("long arrays go between the ranks of this host by {}{}{}",
+                        copies_once ? "one copy of the kernel's, where that is quicker"
+                                    : "two copies through shared memory",
+                        reason.empty() ? "" : ": ",
+                        reason));
 }
 
 call::Membership WorldImpl::membership() const {

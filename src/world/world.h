@@ -42,6 +42,7 @@ struct WorldParts {
   os::Pace pace = os::Pace::kSharesProcessors;
   std::shared_ptr<control::Network> network;  // where there are other hosts
   bool threads = false;                       // the ranks are threads
+  base::SingleCopy single_copy = base::SingleCopy::kNever;
   JobEngines engines;
   algorithm::Choices algorithms;  // forced
   Duration deadline{};
@@ -136,6 +137,7 @@ class WorldImpl final : public device::DeviceSurroundings,
  private:
   explicit WorldImpl(WorldParts parts);
   void join(base::Deadline deadline);
+  void settle_single_copy(base::Deadline deadline);
   call::Membership membership() const;
   std::shared_ptr<engine::Carrier> carrier() const;
   void attach(engine::Carrier& carrier);

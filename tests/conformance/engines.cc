@@ -212,6 +212,14 @@ class ShmRank {
         messages_(control_, host_.at(memory.offset) + ShmMemory::channels_at(size)),
         floor_(messages_, facts_) {}
 
+  // Has all ranks read each other's arrays, which are processes that come here.
+  void read_arrays() {
+    host_.arrive(facts_.rank);
+    host_.wait_for_all(host_ranks_, base::Deadline::in(std::chrono::seconds(20)));
+    const std::string refusal = host_.agree_on_single_copy(
+        base::SingleCopy::kAlways, base::Deadline::in(std::chrono::seconds(20)));
+    if (host_.single_copy() != base::SingleCopy::kAlways) throw std::runtime_error(refusal);
+  }
   Seat seat(bool floor) {
     return {.rank = facts_.rank,
             .size = facts_.size,
@@ -248,15 +256,19 @@ class ShmThreads final : public Team {
   std::vector<std::unique_ptr<ShmRank>> ranks_;
 };
 
+enum class Copies { kTwo, kOne };
+
 class ShmProcess final : public Team {
  public:
   // The parent's mapping is not inherited; its file descriptor is.
-  ShmProcess(const ShmMemory& parents, int rank, int size)
+  ShmProcess(const ShmMemory& parents, int rank, int size, Copies copies)
       : rank_({.segment = std::make_shared<os::Segment>(os::Segment::map(
                    os::Fd(dup(parents.segment->fd().get())), parents.segment->size())),
                .offset = parents.offset},
               rank,
-              size) {}
+              size) {
+    if (copies == Copies::kOne) rank_.read_arrays();
+  }
   Seat seat(int) override { return rank_.seat(false); }
 
  private:
@@ -269,14 +281,15 @@ EngineCase shm_threads(std::string name, Carried carried) {
           }};
 }
 
-EngineCase shm_processes(std::string name) {
-  return {
-      .name = std::move(name), .run = [](int size, const Body& body) {
-        const ShmMemory memory =
-            ShmMemory::make(os::Segment::create(ShmMemory::segment_bytes(size)), size);
-        return run_processes(
-            size, [&](int rank) { return std::make_unique<ShmProcess>(memory, rank, size); }, body);
-      }};
+EngineCase shm_processes(std::string name, Copies copies) {
+  return {.name = std::move(name), .run = [copies](int size, const Body& body) {
+            const ShmMemory memory =
+                ShmMemory::make(os::Segment::create(ShmMemory::segment_bytes(size)), size);
+            return run_processes(
+                size,
+                [&](int rank) { return std::make_unique<ShmProcess>(memory, rank, size, copies); },
+                body);
+          }};
 }
 
 // --- UCX ---------------------------------------------------------------------------------------
@@ -446,7 +459,8 @@ const std::vector<EngineCase>& engine_cases() {
         hosts_case("hosts_in_turns", in_turns, {.short_bytes = 0}),
         shm_threads("shm_threads", Carried::kDirectly),
         shm_threads("shm_messages", Carried::kByMessages),
-        shm_processes("shm"),
+        shm_processes("shm", Copies::kTwo),
+        shm_processes("shm_single_copy", Copies::kOne),
         // Each protocol gets its share of the sizes; then large arrays' protocols at all sizes,
         // GPUs without NVLink, and packets in many rounds, by blocks of several threads; where
         // counters of steps, flags and sweeps come round.

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <chrono>
 #include <memory>
 #include <vector>
 
@@ -53,13 +54,36 @@ TEST(HostControl, HasNoMoreRanksThanCanHoldABlock) {
   EXPECT_THROW(bytes(HostControl::kMostRanks + 1), InvalidArgument);
 }
 
-TEST(HostControl, TheMachineIsBusyForARankThatHasSaidSo) {
-  const auto segment = segment_of(2);
-  HostControl a(segment, 0), b(segment, 1);
-  EXPECT_FALSE(a.is_busy());
-  a.note_busy();
-  EXPECT_TRUE(a.is_busy());
-  EXPECT_FALSE(b.is_busy());
+TEST(HostControl, TheMachineIsBusyForARankThatLosesItsProcessorForHalfOfTheTime) {
+  struct Loss {
+    std::int64_t from, to;  // ms
+  };
+  struct Case {
+    const char* what;
+    std::vector<Loss> losses;
+    bool is_busy;
+  };
+  const Case cases[] = {
+      {"none", {}, false},
+      {"once, by a hypervisor", {{0, 20}}, false},
+      {"now and then", {{0, 3}, {100, 103}, {200, 203}}, false},
+      {"more than half of it", {{0, 4}, {10, 14}}, true},
+      {"less than half of it", {{0, 4}, {14, 18}}, false},
+      {"among thirty others", {{0, 45}, {48, 93}}, true},
+      {"after a time alone", {{0, 45}, {3000, 3045}, {3048, 3093}}, true},
+  };
+  const std::int64_t now = std::chrono::steady_clock::now().time_since_epoch() /
+                           std::chrono::nanoseconds(1);
+  for (const Case& each : cases) {
+    SCOPED_TRACE(each.what);
+    const auto segment = segment_of(2);
+    HostControl a(segment, 0), b(segment, 1);
+    for (const Loss& loss : each.losses) {
+      a.note_lost_turn(now + loss.from * 1'000'000, now + loss.to * 1'000'000);
+    }
+    EXPECT_EQ(a.is_busy(), each.is_busy);
+    EXPECT_FALSE(b.is_busy());
+  }
 }
 
 TEST(HostControl, WhoWaitsOnTheSameProcessorIsKnownOnce) {

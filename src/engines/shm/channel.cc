@@ -1,6 +1,7 @@
 #include "engines/shm/channel.h"
 
 #include <algorithm>
+#include <cerrno>
 
 #include "core/claim.h"
 
@@ -86,6 +87,40 @@ std::optional<RingChannel::Record> RingChannel::front() const noexcept {
 
 void RingChannel::pop() noexcept {
   shared_->done.store(++count_, std::memory_order_release);  // pairs with learn_what_is_done
+}
+
+std::optional<ArrayOffer> RingChannel::expose(const void* array, std::uint64_t ticket) noexcept {
+  for (std::size_t place = 0; place < ChannelShared::kExposed; ++place) {
+    TicketWord& exposed = shared_->exposed[place];
+    if (exposed.load(std::memory_order_relaxed) != 0) continue;
+    exposed.store(ticket, std::memory_order_relaxed);  // the record publishes it
+    return ArrayOffer{reinterpret_cast<std::uintptr_t>(array), ticket, place};
+  }
+  return std::nullopt;
+}
+
+void RingChannel::withdraw(const control::GroupControl& control,
+                           int reader,
+                           std::size_t place) noexcept {
+  shm::withdraw(shared_->exposed[place], [&] {
+    return shared_->reading.load(std::memory_order_acquire) == place + 1 &&
+           control.host().state(control.host_rank(reader)) == control::RankState::kAlive;
+  });
+}
+
+int RingChannel::read(const control::GroupControl& control,
+                      int owner,
+                      const ArrayOffer& offer,
+                      void* to,
+                      std::size_t offset,
+                      std::size_t bytes) noexcept {
+  if (offer.place >= ChannelShared::kExposed || offer.ticket == 0) return EINVAL;
+  const ExposedArray array{
+      owner,
+      reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(offer.address)),
+      &shared_->exposed[offer.place],
+      offer.ticket};
+  return read_exposed(control, array, shared_->reading, offer.place + 1, to, offset, bytes);
 }
 
 }  // namespace hocket::engines::shm

@@ -17,6 +17,7 @@
 
 #include "base/atomic.h"
 #include "control/host.h"
+#include "engines/shm/exposure.h"
 #include "engines/shm/staging.h"
 
 namespace hocket::engines::shm {
@@ -24,8 +25,10 @@ namespace hocket::engines::shm {
 enum class RecordType : std::uint8_t {
   kEager,    // a whole message
   kBegin,    // a longer message, whose bytes follow at once
-  kRequest,  // a message too long to send unasked; its bytes follow when they are granted
+  kRequest,  // a message too long to send unasked; its bytes follow when they are granted, unless
+             // the payload, an ArrayOffer, says where they can be read
   kGrant,    // the reader of message `id` is ready for its bytes
+  kRead,     // the reader of message `id` has read its bytes where they lay
   kBulk,     // bytes of message `id`, which was begun or granted
   kRefuse,   // the reader of message `id` expected something else, or gave up
   kCancel,   // the writer of message `id` took it back
@@ -44,6 +47,13 @@ struct RecordHeader {
   std::uint32_t at = 0;     // where the payload lies in the ring, if not here; `write` sets it
 };
 
+// An array of the writer's that is exposed; see exposure.h. A value.
+struct ArrayOffer {
+  std::uint64_t address = 0;
+  std::uint64_t ticket = 0;
+  std::uint64_t place = 0;  // in ChannelShared::exposed
+};
+
 struct alignas(control::kCacheLine) RecordLines {
   static constexpr std::size_t kInline = 216;
   base::Atomic<std::uint64_t> stamp{0};
@@ -56,6 +66,9 @@ static_assert(sizeof(RecordLines) == 4 * control::kCacheLine);
 struct ChannelShared {
   static constexpr std::size_t kRecords = 32;
   alignas(control::kApart) base::Atomic<std::uint64_t> done{0};  // records the reader has done with
+  static constexpr std::size_t kExposed = 64;
+  alignas(control::kApart) TicketWord exposed[kExposed] = {};  // the writer's arrays
+  alignas(control::kApart) TicketWord reading{0};  // 1 more than the place that the reader reads
   alignas(control::kApart) RecordLines records[kRecords];
 };
 
@@ -75,6 +88,12 @@ class RingChannel {
   std::size_t room(std::size_t wanted, std::size_t least) noexcept;
   // Writes a record whose payload `room` allowed, and publishes it. `message`: bytes of all of it.
   void write(RecordHeader header, std::span<const std::byte> payload, std::size_t message) noexcept;
+  // Exposes an array; absent where as many are exposed as can be.
+  std::optional<ArrayOffer> expose(const void* array, std::uint64_t ticket) noexcept;
+  // The array's message has ended; the reader, that rank of the group, does not read it any more.
+  void withdraw(const control::GroupControl& control, int reader, std::size_t place) noexcept;
+  // Whether two copies through the ring were not found to be slow.
+  bool is_near() const noexcept { return stager_.claims_well(); }
   // Has the lines come here that a next short payload of about so many bytes will be written to.
   void claim_next(std::size_t bytes) const noexcept;
 
@@ -86,6 +105,14 @@ class RingChannel {
   // The oldest record, which stays until `pop`.
   std::optional<Record> front() const noexcept;
   void pop() noexcept;
+  // Reads what the writer, rank `owner` of the group, has offered; see read_exposed. EINVAL where
+  // it is no offer.
+  int read(const control::GroupControl& control,
+           int owner,
+           const ArrayOffer& offer,
+           void* to,
+           std::size_t offset,
+           std::size_t bytes) noexcept;
 
  private:
   RecordLines& lines() const noexcept { return shared_->records[count_ % ChannelShared::kRecords]; }

@@ -12,6 +12,11 @@ namespace hocket::engines::shm {
 inline constexpr engine::KindSet kCarries =
     engine::kCommonKinds | engine::KindSet{engine::Kind::kScan, engine::Kind::kExscan};
 
+// Whether this rank gets the result.
+inline bool receives(const ShmGroup& group, const engine::Call& call) {
+  return call.signature.kind != engine::Kind::kReduce || group.rank() == call.signature.root;
+}
+
 // Through slots, any regular kind: what a rank gives fits into one.
 engine::Task small(ShmGroup& group, engine::Call call);
 // The same without a task, where everybody comes within moments; see CollectiveEngine::attempt.
@@ -28,6 +33,12 @@ engine::Task two_shot_reduce(ShmGroup& group, engine::Call call);
 engine::Task reduce_scatter(ShmGroup& group, const engine::Call& call);
 // What is combined so far goes from each rank to the next one.
 engine::Task scan(ShmGroup& group, engine::Call call);
+
+// Whether all ranks expose what they reduce together. The same on all ranks.
+bool exposes_reduced(const ShmGroup& group, const engine::Signature& signature) noexcept;
+// The same on arrays that all ranks expose: a call that reduces a whole array, and reduce_scatter.
+engine::Task exposed_reduce(ShmGroup& group, engine::Call call);
+engine::Task exposed_reduce_scatter(ShmGroup& group, engine::Call call);
 
 // On symmetric arrays: no staging.
 engine::Task symmetric_all_reduce(ShmGroup& group, engine::Call call);

@@ -5,6 +5,8 @@
 // done with step k - 2, fills its chunk k, then takes what the others filled in step k - 1. A rank
 // without anything to give or take in a step still reports the step done, so that nobody waits for
 // it; one that is through has finished the call, which is later than any step.
+//
+// A rank that exposes its array gives all of it in one step, and ends when its readers have read.
 #pragma once
 
 #include <algorithm>
@@ -14,26 +16,54 @@
 #include "engine/point_to_point.h"
 #include "engine/task.h"
 #include "engines/shm/shm_group.h"
+#include "os/process/process_memory.h"
 
 namespace hocket::engines::shm {
 
 // Giver: `std::uint64_t steps()`, `void fill(Stager&, std::byte* chunk, std::uint64_t step)`, and
-// who reads a byte that it gives: `kReaders`.
+// who reads a byte that it gives: `kReaders`. One that may expose its array: `bool
+// expose(ShmGroup&, const Call&)`, whether it has, `bool gives(int peer)`, and `void keep_own()`.
 //
 // Taker: `std::uint64_t steps()`, `bool from(int peer, std::uint64_t step)` (is there anything),
 // `void take(int peer, const Staged& chunk, std::uint64_t step)` once it is there, and
-// `void finish(std::uint64_t step)` after the last peer's.
+// `void finish(std::uint64_t step)` after the last peer's. One that takes what is exposed: `int
+// read(ShmGroup&, const Call&, const ExposedArray&)`; see read_exposed.
+template <typename Giver>
+concept Exposes = requires(Giver giver, ShmGroup& group, const engine::Call& call) {
+  giver.expose(group, call);
+};
+template <typename Taker>
+concept ReadsExposed = requires(Taker taker, ShmGroup& group, const engine::Call& call) {
+  taker.read(group, call, ExposedArray{});
+};
+
+// What a reader does about what it could not read: see read_exposed. Where the array was lost, the
+// call ends by what has happened to its owner.
+inline engine::Task give_up_reading(int owner, int error) {
+  if (error != ESRCH) throw_unreadable(owner, error);
+  co_await engine::until([] { return false; });
+}
+
 template <typename Giver, typename Taker>
 engine::Task exchange(ShmGroup& group, engine::Call call, Giver giver, Taker taker) {
   const Turn turn(group, call);
-  const std::uint64_t give_steps = giver.steps();
-  const std::uint64_t take_steps = taker.steps();
-  const std::uint64_t steps = std::max(give_steps, take_steps);
+  const Exposing exposing(group);
+  std::uint64_t give_steps = giver.steps();
+  std::uint64_t take_steps = taker.steps();
+  bool is_exposed = false;
   if (give_steps > 0) {
     co_await engine::until([&] { return group.may_write(call); });
     group.begin_staging(call);
+    if constexpr (Exposes<Giver>) {
+      is_exposed = giver.expose(group, call);
+      if (is_exposed) {
+        group.stage(call, 1);
+        giver.keep_own();
+        give_steps = 0;
+      }
+    }
   }
-  for (std::uint64_t k = 0; k <= steps; ++k) {
+  for (std::uint64_t k = 0; k <= std::max(give_steps, take_steps); ++k) {
     if (k < give_steps) {
       if (k >= kChunks) {
         co_await engine::until([&] { return group.all_done(call, k - kChunks + 1); });
@@ -45,19 +75,42 @@ engine::Task exchange(ShmGroup& group, engine::Call call, Giver giver, Taker tak
     if (k == 0) continue;
     const std::uint64_t step = k - 1;
     if (step < take_steps) {
+      bool is_staged = false;  // by somebody
       // Each rank begins with its neighbour: all at one peer's chunk would wait for each other.
       for (int i = 1; i < group.size(); ++i) {
         const int peer = (group.rank() + i) % group.size();
         if (!taker.from(peer, step)) continue;
+        if (step == 0) {
+          if (!group.staged(peer, call, 1)) {
+            co_await engine::until([&] { return group.staged(peer, call, 1); });
+          }
+          group.check_staged(peer, call);
+        }
+        if constexpr (ReadsExposed<Taker>) {
+          if (const auto array = group.exposed(peer, call)) {
+            const int error = step == 0 ? taker.read(group, call, *array) : 0;
+            if (error != 0) co_await give_up_reading(peer, error);
+            continue;
+          }
+        }
+        is_staged = true;
         if (!group.staged(peer, call, k)) {
           co_await engine::until([&] { return group.staged(peer, call, k); });
         }
-        if (step == 0) group.check_staged(peer, call);
         taker.take(peer, group.staged_chunk(peer, call.sequence, step), step);
       }
       taker.finish(step);
+      if (step == 0 && !is_staged) take_steps = 1;
     }
-    if (k < steps) group.done(call, k);
+    if (k < std::max(give_steps, take_steps)) group.done(call, k);
+  }
+  if constexpr (Exposes<Giver>) {
+    if (!is_exposed) co_return;
+    group.done(call, ShmGroup::kAllChunks);
+    for (int peer = 0; peer < group.size(); ++peer) {
+      if (peer == group.rank() || !giver.gives(peer) || group.has_done(peer, call, 1)) continue;
+      co_await engine::until([&] { return group.has_done(peer, call, 1); });
+    }
   }
 }
 
@@ -104,7 +157,12 @@ class PieceSize {
     const StepRange range = range_of(step, bytes(), total);
     stager.copy(at + header(), data + range.first, range.length, is_long);
   }
-  // Throws engine::EnvelopeMismatch when `peer` gives another number of bytes.
+  // Throws engine::EnvelopeMismatch when `peer` gives another number of bytes than `total`.
+  void compare(std::uint64_t given, std::size_t total, int peer) const {
+    if (sizes_ == Sizes::kAgreed || given == total) return;
+    throw engine::EnvelopeMismatch{{.peer = peer, .count = total}, {.peer = peer, .count = given}};
+  }
+  // Throws as `compare` does.
   void take(std::byte* out,
             const Staged& staged,
             std::size_t total,
@@ -114,10 +172,7 @@ class PieceSize {
     if (sizes_ == Sizes::kCompared) {
       std::uint64_t given;
       base::copy_plain(&given, staged.bytes.data(), sizeof(given));
-      if (given != total) {
-        throw engine::EnvelopeMismatch{{.peer = peer, .count = total},
-                                       {.peer = peer, .count = given}};
-      }
+      compare(given, total, peer);
     }
     const StepRange range = range_of(step, bytes(), total);
     staged.part(header(), range.length).copy_to(out + range.first, stores);
@@ -158,13 +213,23 @@ struct GiveShared {
   std::size_t bytes;
   std::size_t long_from = Stager::kCopiedFrom;  // bytes; see Stager
   PieceSize piece;
-  OwnPart own = {};  // no larger than `bytes`
+  OwnPart own = {};      // no larger than `bytes`
+  int only = -1;         // its one reader; -1: everybody
+  bool exposes = false;  // where its readers may read
 
   std::uint64_t steps() const { return piece.steps(bytes); }
   void fill(Stager& stager, std::byte* chunk, std::uint64_t step) const {
     piece.fill(stager, chunk, data, bytes, step, bytes >= long_from);
     own.copy(step, piece.bytes(), false);
   }
+  bool gives(int peer) const { return bytes != 0 && (only < 0 || peer == only); }
+  bool expose(ShmGroup& group, const engine::Call& call) const {
+    if (!exposes || !os::others_may_read(data, bytes)) return false;
+    for (int peer = 0; peer < group.size(); ++peer) group.set_part(call, peer, {0, bytes});
+    group.expose(call, data);
+    return true;
+  }
+  void keep_own() const { own.copy_all(); }
 };
 
 // Where each rank's part lies: evenly, or as the v-forms say.
@@ -182,6 +247,27 @@ struct ShmParts {
     return view.bytes == nullptr ? r * share : view.offsets[r];
   }
 };
+
+// Where the parts of a reduce_scatter lie in the input.
+inline ShmParts parts_of(const engine::Call& call) {
+  if (call.signature.kind == engine::Kind::kReduceScatterV) return {.view = call.in_parts};
+  return {.share = bytes_of(call.signature)};
+}
+
+// Part `rank` of `elements`, cut as evenly as whole cache lines allow. In elements.
+inline StepRange part_of(int rank, int size, std::size_t elements, std::size_t element_bytes) {
+  const std::size_t line = std::max<std::size_t>(1, control::kCacheLine / element_bytes);
+  const std::size_t lines = (elements + line - 1) / line;
+  const auto n = static_cast<std::size_t>(size);
+  const std::size_t part = (lines + n - 1) / n * line;
+  return range_of(static_cast<std::uint64_t>(rank), part, elements);
+}
+
+// Whether this rank exposes an array of which each peer reads its part. Each rank may choose for
+// itself: whoever reads sees how the parts are given. See single_copy.cc.
+bool exposes_parts(const ShmGroup& group, engine::Kind kind, const ShmParts& parts) noexcept;
+// The same of an array of which each reader reads all.
+bool exposes_whole(const ShmGroup& group, std::size_t bytes) noexcept;
 
 // A chunk cut into one piece for each other rank.
 struct ChunkPieces {
@@ -207,6 +293,7 @@ struct GiveParts {
   OwnPart own;
   std::uint64_t most = 0;                       // steps; set by make
   std::size_t long_from = Stager::kCopiedFrom;  // bytes of a part; see Stager
+  bool exposes = false;                         // where its readers may read
 
   static GiveParts make(const void* data,
                         const ShmParts& parts,
@@ -234,6 +321,20 @@ struct GiveParts {
     }
     own.copy(step, piece.bytes(), step + 1 == most);
   }
+  bool gives(int peer) const { return peer != pieces.rank && parts.bytes(peer) != 0; }
+  bool expose(ShmGroup& group, const engine::Call& call) const {
+    if (!exposes) return false;
+    std::size_t end = 0;
+    for (int peer = 0; peer < pieces.size; ++peer) {
+      const engine::Part part{parts.offset(peer), parts.bytes(peer)};
+      group.set_part(call, peer, part);
+      end = std::max(end, part.offset + part.bytes);
+    }
+    if (!os::others_may_read(data, end)) return false;
+    group.expose(call, data);
+    return true;
+  }
+  void keep_own() const { own.copy_all(); }
 };
 
 struct GiveNothing {

@@ -40,6 +40,12 @@ struct TakeParts {
     const Staged staged = each ? chunk.part(given.offset(pieces.rank), given.bytes()) : chunk;
     piece.take(out + parts.offset(peer), staged, parts.bytes(peer), step, peer, stores);
   }
+  int read(const ShmGroup& group, const Call& call, const ExposedArray& array) const {
+    const engine::Part part = group.exposed_part(array.owner, call);
+    const std::size_t bytes = parts.bytes(array.owner);
+    piece.compare(part.bytes, bytes, array.owner);
+    return group.read(array, out + parts.offset(array.owner), part.offset, bytes);
+  }
   void finish(std::uint64_t) const {}
 };
 
@@ -82,7 +88,8 @@ Task broadcast(ShmGroup& group, const Call& call) {
     const GiveShared give{.data = static_cast<const std::byte*>(call.in),
                           .bytes = bytes,
                           .piece = {chunk_bytes(call.signature, group.size()), Sizes::kAgreed},
-                          .own = OwnPart::make(call.out, call.in, bytes)};
+                          .own = OwnPart::make(call.out, call.in, bytes),
+                          .exposes = exposes_whole(group, bytes)};
     return exchange(group, call, give, TakeNothing{});
   }
   return exchange(
@@ -98,7 +105,9 @@ Task gather(ShmGroup& group,
             Sizes sizes) {
   GiveShared give{.data = static_cast<const std::byte*>(call.in),
                   .bytes = own,
-                  .piece = {chunk_bytes(call.signature, group.size()), sizes}};
+                  .piece = {chunk_bytes(call.signature, group.size()), sizes},
+                  .only = root,
+                  .exposes = exposes_whole(group, own)};
   if (root >= 0 && group.rank() != root) return exchange(group, call, give, TakeNothing{});
   std::byte* place = static_cast<std::byte*>(call.out) + parts.offset(group.rank());
   const TakeParts take = take_parts(group, call, parts, -1, false, sizes);
@@ -114,10 +123,9 @@ Task scatter(
   if (rank == call.signature.root) {
     const auto* mine = static_cast<const std::byte*>(call.in) + parts.offset(rank);
     const OwnPart own_part = OwnPart::make(call.out, mine, own);
-    return exchange(group,
-                    call,
-                    GiveParts::make(call.in, parts, pieces_of(group, call), sizes, own_part),
-                    TakeNothing{});
+    GiveParts give = GiveParts::make(call.in, parts, pieces_of(group, call), sizes, own_part);
+    give.exposes = exposes_parts(group, call.signature.kind, parts);
+    return exchange(group, call, give, TakeNothing{});
   }
   return exchange(group, call, GiveNothing{}, take_from_root(group, call, own, true, sizes));
 }
@@ -128,10 +136,10 @@ Task all_to_all(
   const OwnPart own = OwnPart::make(static_cast<std::byte*>(call.out) + out.offset(rank),
                                     static_cast<const std::byte*>(call.in) + in.offset(rank),
                                     in.bytes(rank));
-  return exchange(group,
-                  call,
-                  GiveParts::make(call.in, in, pieces_of(group, call), sizes, own),
-                  take_parts(group, call, out, -1, true, sizes));
+  GiveParts give = GiveParts::make(call.in, in, pieces_of(group, call), sizes, own);
+  // In place, a rank's own result would overwrite what others have yet to read.
+  give.exposes = call.in != call.out && exposes_parts(group, call.signature.kind, in);
+  return exchange(group, call, give, take_parts(group, call, out, -1, true, sizes));
 }
 
 }  // namespace

@@ -14,11 +14,6 @@ using engine::until;
 
 namespace {
 
-// Whether this rank gets the result.
-bool receives(const ShmGroup& group, const Call& call) {
-  return call.signature.kind != Kind::kReduce || group.rank() == call.signature.root;
-}
-
 // How a long call stores what it stages, and how long it takes; see LongStores. A value.
 class LongCall {
  public:
@@ -106,21 +101,6 @@ struct TakeReduced {
   }
 };
 
-// Where the parts of a reduce_scatter lie in the input.
-ShmParts parts_of(const Call& call) {
-  if (call.signature.kind == Kind::kReduceScatterV) return {.view = call.in_parts};
-  return {.share = bytes_of(call.signature)};
-}
-
-// Part `rank` of `elements`, cut as evenly as whole cache lines allow. In elements.
-StepRange part_of(int rank, int size, std::size_t elements, std::size_t element_bytes) {
-  const std::size_t line = std::max<std::size_t>(1, control::kCacheLine / element_bytes);
-  const std::size_t lines = (elements + line - 1) / line;
-  const auto n = static_cast<std::size_t>(size);
-  const std::size_t part = (lines + n - 1) / n * line;
-  return range_of(static_cast<std::uint64_t>(rank), part, elements);
-}
-
 }  // namespace
 
 Task one_shot_reduce(ShmGroup& group, const Call& call) {
@@ -152,8 +132,7 @@ Task reduce_scatter(ShmGroup& group, const Call& call) {
   const ShmParts parts = parts_of(call);
   const auto* in = static_cast<const std::byte*>(call.in);
   const std::size_t own = parts.bytes(group.rank());
-  const ChunkPieces pieces{
-      chunk_bytes(call.signature, group.size()), group.rank(), group.size()};
+  const ChunkPieces pieces{chunk_bytes(call.signature, group.size()), group.rank(), group.size()};
   GiveParts give = GiveParts::make(call.in, parts, pieces, Sizes::kAgreed);
   give.long_from = Stager::kReducedFrom / static_cast<std::size_t>(group.size());
   return exchange(group,

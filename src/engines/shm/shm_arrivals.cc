@@ -1,5 +1,7 @@
 // What comes in: records of the rings, and the receives that they belong to.
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 
 #include "core/reduce.h"
 #include "engines/shm/envelopes.h"
@@ -14,6 +16,8 @@ namespace {
 
 // What a peer may have waiting in this rank's memory before its ring is left full.
 constexpr std::size_t kMostEarlyBytes = std::size_t{64} << 20;
+// Of an array, before what else has come is looked at.
+constexpr std::size_t kReadAtOnce = std::size_t{1} << 20;
 
 }  // namespace
 
@@ -48,13 +52,18 @@ void ShmPointToPoint::take(int rank, const RingChannel::Record& record) {
       take_bulk(peer, record);
       break;
     case RecordType::kGrant:
+    case RecordType::kRead:
     case RecordType::kRefuse: {
       const auto at = find(peer.requested);
       if (at == peer.requested.end()) break;
       Slot& message = slots_[*at];
+      end_offer(rank, message);
       if (record.header.type == RecordType::kGrant) {
         message.state = Slot::State::kStreaming;
         peer.streaming.push_back(*at);
+      } else if (record.header.type == RecordType::kRead) {
+        message.received = message.envelope;
+        message.state = Slot::State::kDone;
       } else {
         message.received = envelope_of(record.header, rank);
         message.state = Slot::State::kMismatch;
@@ -116,12 +125,46 @@ void ShmPointToPoint::match(int rank,
   }
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
   slot.state = Slot::State::kReceiving;
+  slot.offer = {};
+  if (requested && payload.bytes.size() == sizeof(ArrayOffer)) {
+    std::memcpy(&slot.offer, payload.bytes.data(), sizeof(ArrayOffer));
+    peer.reading.push_back(receive);
+    read_arrays(rank);
+    return;
+  }
   peer.receiving.push_back(receive);
   if (requested) {
     note(rank, {.type = RecordType::kGrant, .id = message.id});
   } else {
     take_piece(peer, receive, payload);
   }
+}
+
+// A piece of the oldest array that is to be read, if any.
+bool ShmPointToPoint::read_arrays(int rank) {
+  Peer& peer = peers_[static_cast<std::size_t>(rank)];
+  if (peer.reading.empty()) return false;
+  const std::uint32_t receive = peer.reading.front();
+  Slot& slot = slots_[receive];
+  const std::size_t piece = std::min(kReadAtOnce, slot.bytes - slot.moved);
+  const int error =
+      peer.in.read(control_, rank, slot.offer, slot.to + slot.moved, slot.moved, piece);
+  if (error == 0) slot.moved += piece;
+  if (error == 0 && slot.moved < slot.bytes) {
+    control_.ring(control_.rank());  // there is more to do
+    return true;
+  }
+  peer.reading.erase(peer.reading.begin());
+  if (error == ESRCH) return true;  // cancelled, or the sender has ended
+  if (error == 0) {
+    slot.state = Slot::State::kDone;
+    note(rank, {.type = RecordType::kRead, .id = slot.id});
+  } else {
+    slot.moved = 0;
+    peer.receiving.push_back(receive);
+    note(rank, {.type = RecordType::kGrant, .id = slot.id});
+  }
+  return true;
 }
 
 bool ShmPointToPoint::match_early(std::uint32_t receive, int rank) {

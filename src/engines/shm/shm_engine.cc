@@ -65,7 +65,11 @@ Task ShmEngine::start(const Call& call) {
   const Kind kind = call.signature.kind;
   if (!is_reduction(kind)) return move(group_, call);
   if (is_prefix(kind)) return scan(group_, call);
-  if (has_parts(kind)) return reduce_scatter(group_, call);
+  const bool exposed = exposes_reduced(group_, call.signature);
+  if (has_parts(kind)) {
+    return exposed ? exposed_reduce_scatter(group_, call) : reduce_scatter(group_, call);
+  }
+  if (exposed) return exposed_reduce(group_, call);
   const bool one_shot =
       group_.size() <= one_shot_ranks(kind) || bytes_of(call.signature) < kTwoShotFrom;
   return one_shot ? one_shot_reduce(group_, call) : two_shot_reduce(group_, call);

@@ -39,4 +39,20 @@ ShmGroup::ShmGroup(control::GroupControl& control,
       for_one_(Readers::kOne),
       for_several_(facts.size > 2 ? Readers::kSeveral : Readers::kOne) {}
 
+void ShmGroup::end_exposing() const noexcept {
+  RankWords& own = words_[rank_];
+  if (own.exposed.load(std::memory_order_relaxed) == 0) return;
+  const auto is_reader = [&](int peer) {
+    return words_[peer].reading.load(std::memory_order_acquire) ==
+               1 + static_cast<std::uint64_t>(rank_) &&
+           control_.host().state(control_.host_rank(peer)) == control::RankState::kAlive;
+  };
+  withdraw(own.exposed, [&] {
+    for (int peer = 0; peer < size_; ++peer) {
+      if (is_reader(peer)) return true;
+    }
+    return false;
+  });
+}
+
 }  // namespace hocket::engines::shm

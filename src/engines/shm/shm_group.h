@@ -12,6 +12,9 @@
 //   reduced     (s, k): the results of the first k chunks of call s are in them
 //   done        (s, k): the rank needs nothing more of the first k chunks of call s, of anybody's;
 //               (s + 1, 0): it has finished call s
+// Two more that do not rise: exposed, s while peers may read the rank's input of call s where it
+// lies, and reading, 1 more than the rank whose input it reads; see exposure.h. An exposed input
+// counts as one chunk.
 //
 // One rule protects all memory: before a rank writes anything for call s, every peer has finished
 // the last call that may have used the same place: s - 2, or as many before as there are such
@@ -25,6 +28,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <optional>
 #include <vector>
 
 #include "base/atomic.h"
@@ -32,6 +36,7 @@
 #include "core/reduce.h"
 #include "engine/call.h"
 #include "engine/task.h"
+#include "engines/shm/exposure.h"
 #include "engines/shm/staging.h"
 
 namespace hocket::engines::shm {
@@ -93,10 +98,15 @@ struct alignas(control::kApart) RankWords {
   // Symmetric calls: where the rank's arrays lie in the host's segment.
   base::Plain<std::uint64_t> in[2] = {};
   base::Plain<std::uint64_t> out[2] = {};
+  // Whether the rank's input is exposed in that call; then its address in the rank's own process.
+  base::Plain<std::uint8_t> exposes[2] = {};
+  base::Plain<std::uint64_t> exposed_at[2] = {};
   // Of each chunk, written before staged: see Stager.
   base::Plain<std::uint8_t> claimable[2 * kChunks] = {};
   alignas(control::kApart) base::Atomic<std::uint64_t> reduced{0};
   alignas(control::kApart) base::Atomic<std::uint64_t> done{0};
+  alignas(control::kApart) TicketWord exposed{0};
+  alignas(control::kApart) TicketWord reading{0};
 };
 
 // A resource: one rank's view. One thread at a time.
@@ -214,6 +224,7 @@ class ShmGroup {
 
   void begin_staging(const engine::Call& call) noexcept {
     words_[rank_].fingerprint[call.sequence & 1] = call.fingerprint;
+    words_[rank_].exposes[call.sequence & 1] = 0;
   }
   // The same, for a call on symmetric arrays, whose peers read them where they are.
   void begin_sharing(const engine::Call& call) noexcept {
@@ -243,6 +254,48 @@ class ShmGroup {
       consistency_.confirm(peer, call.sequence);
     }
   }
+  // Exposes `array`, instead of staging it; `stage` with 1 then tells the others. Between the two,
+  // `set_part` says which part of it is for whom, where it has parts. See Exposing for its end.
+  void expose(const engine::Call& call, const void* array) noexcept {
+    words_[rank_].exposes[call.sequence & 1] = 1;
+    words_[rank_].exposed_at[call.sequence & 1] = reinterpret_cast<std::uintptr_t>(array);
+    words_[rank_].exposed.store(call.sequence, std::memory_order_relaxed);
+  }
+  void set_part(const engine::Call& call, int reader, const engine::Part& part) const noexcept {
+    base::copy_plain(part_at(rank_, call, reader), &part, sizeof part);
+  }
+  // What `peer`, whose staging was seen and checked, exposes; absent where it stages.
+  std::optional<ExposedArray> exposed(int peer, const engine::Call& call) const noexcept {
+    if (words_[peer].exposes[call.sequence & 1] == 0) return std::nullopt;
+    const std::uint64_t at = words_[peer].exposed_at[call.sequence & 1];
+    return ExposedArray{peer,
+                        reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(at)),
+                        &words_[peer].exposed,
+                        call.sequence};
+  }
+  // Of it, the part for this rank.
+  engine::Part exposed_part(int peer, const engine::Call& call) const noexcept {
+    engine::Part part;
+    base::copy_plain(&part, part_at(peer, call, rank_), sizeof part);
+    return part;
+  }
+  // See read_exposed.
+  int read(const ExposedArray& array,
+           void* to,
+           std::size_t offset,
+           std::size_t bytes) const noexcept {
+    return read_exposed(control_,
+                        array,
+                        words_[rank_].reading,
+                        1 + static_cast<std::uint64_t>(rank_),
+                        to,
+                        offset,
+                        bytes);
+  }
+  void end_exposing() const noexcept;
+  // Whether ranks of this host may read what peers expose, and whether they do though it is slower.
+  base::SingleCopy single_copy() const noexcept { return control_.host().single_copy(); }
+
   void reduced(const engine::Call& call, std::uint64_t chunks) noexcept {
     words_[rank_].reduced.store(word(call.sequence, chunks), std::memory_order_release);
     control_.ring_peers();
@@ -251,6 +304,7 @@ class ShmGroup {
     return words_[peer].reduced.load(std::memory_order_acquire) >= word(call.sequence, chunks);
   }
 
+  static constexpr std::uint64_t kAllChunks = (std::uint64_t{1} << kStepBits) - 1;
   void done(const engine::Call& call, std::uint64_t chunks) noexcept {
     words_[rank_].done.store(word(call.sequence, chunks), std::memory_order_release);
     control_.ring_peers();
@@ -277,6 +331,9 @@ class ShmGroup {
     core::Stores stores{};
     bool operator==(const KernelKey&) const = default;
   };
+  std::byte* part_at(int owner, const engine::Call& call, int reader) const noexcept {
+    return chunk(owner, call.sequence, 0) + sizeof(engine::Part) * static_cast<std::size_t>(reader);
+  }
   // Of a rank's own.
   static std::size_t chunk_index(std::uint64_t sequence, std::uint64_t step) noexcept {
     return (sequence & 1) * kChunks + step % kChunks;
@@ -320,6 +377,19 @@ class ShmGroup {
   std::array<LongStores, 8> long_stores_;  // by length
   KernelKey kernel_key_;
   core::ReduceKernel kernel_ = nullptr;
+};
+
+// A rank's exposed input: peers may read it until this ends, and nobody does from then on. To be
+// made behind the call's Turn, so that it ends first.
+class Exposing {
+ public:
+  explicit Exposing(const ShmGroup& group) noexcept : group_(group) {}
+  Exposing(const Exposing&) = delete;
+  Exposing& operator=(const Exposing&) = delete;
+  ~Exposing() { group_.end_exposing(); }
+
+ private:
+  const ShmGroup& group_;
 };
 
 // A call's turn on the group: from its end, however it came, the rank needs nothing of it.

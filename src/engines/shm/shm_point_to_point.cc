@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "core/reduce.h"
 #include "engines/shm/envelopes.h"
 #include "engines/shm/staging.h"
+#include "os/process/process_memory.h"
 
 namespace hocket::engines::shm {
 
@@ -72,7 +74,11 @@ ShmPointToPoint::ShmPointToPoint(control::GroupControl& control, std::byte* memo
   }
 }
 
-ShmPointToPoint::~ShmPointToPoint() = default;
+ShmPointToPoint::~ShmPointToPoint() {
+  for (Slot& message : slots_) {
+    if (message.state == Slot::State::kRequested) end_offer(message.envelope.peer, message);
+  }
+}
 
 std::uint32_t ShmPointToPoint::allocate() {
   if (free_.empty()) {
@@ -144,11 +150,13 @@ void ShmPointToPoint::cancel(MessageId id) noexcept {
   if (rank >= 0 && rank < control_.size()) {
     Peer& peer = peers_[static_cast<std::size_t>(rank)];
     if (message.state == Slot::State::kRequested) {
+      end_offer(rank, message);
       note(rank, {.type = RecordType::kCancel, .id = message.id});
     }
     std::erase(peer.queued, index);
     std::erase(peer.requested, index);
     std::erase(peer.streaming, index);
+    std::erase(peer.reading, index);
     std::erase(peer.receiving, index);  // what still comes for it is dropped on arrival
   }
   std::erase(posted_, index);
@@ -169,6 +177,7 @@ bool ShmPointToPoint::progress() {
   bool moved = false;
   for (int i = 0; i < control_.size(); ++i) {
     moved |= read_from(i);
+    moved |= read_arrays(i);
     moved |= write_to(i);
   }
   return moved;
@@ -224,8 +233,10 @@ bool ShmPointToPoint::write_queued(int rank) {
       message.state = Slot::State::kDone;
     } else {
       if (!peer.out.has_record()) break;
-      peer.out.write(header_of(type, message.envelope, message.id), {}, message.bytes);
       const bool begins = type == RecordType::kBegin;
+      if (!begins) message.offer = offer(peer, message);
+      const auto payload = std::as_bytes(std::span(&message.offer, message.offer.ticket != 0));
+      peer.out.write(header_of(type, message.envelope, message.id), payload, message.bytes);
       message.state = begins ? Slot::State::kStreaming : Slot::State::kRequested;
       (begins ? peer.streaming : peer.requested).push_back(index);
     }
@@ -258,6 +269,22 @@ bool ShmPointToPoint::write_streams(int rank) {
     }
   }
   return moved;
+}
+
+// Where the receiver can read the message, if that is quicker than the ring.
+ArrayOffer ShmPointToPoint::offer(Peer& peer, const Slot& message) noexcept {
+  const base::SingleCopy wanted = control_.host().single_copy();
+  if (wanted == base::SingleCopy::kNever) return {};
+  if (wanted == base::SingleCopy::kWhereQuicker && peer.out.is_near()) return {};
+  if (!os::others_may_read(message.from, message.bytes)) return {};
+  constexpr std::uint64_t kNotZero = std::uint64_t{1} << 32;
+  return peer.out.expose(message.from, kNotZero | message.id).value_or(ArrayOffer{});
+}
+
+void ShmPointToPoint::end_offer(int rank, Slot& message) noexcept {
+  const ArrayOffer offer = std::exchange(message.offer, {});
+  if (offer.ticket == 0) return;
+  peers_[static_cast<std::size_t>(rank)].out.withdraw(control_, rank, offer.place);
 }
 
 }  // namespace hocket::engines::shm

@@ -1,9 +1,10 @@
 // Messages between the processes of one host, through one ring for each direction of each pair.
 //
 // Messages up to a few ten KiB are written to the ring at once, the longer ones piece by piece, and
-// wait there, or in the receiver's memory, for their receive. Those beyond ask first; then their
-// bytes stream through the same ring, one end filling it while the other empties it. Matching is by
-// (sender, tag) in the order of sending.
+// wait there, or in the receiver's memory, for their receive. Those beyond ask first. Then the
+// receiver reads their bytes where they lie; or, where the kernel does not let it, they stream
+// through the same ring, one end filling it while the other empties it. Matching is by (sender,
+// tag) in the order of sending.
 #pragma once
 
 #include <deque>
@@ -52,13 +53,14 @@ class ShmPointToPoint final : public engine::PointToPoint {
     std::size_t bytes = 0;
     std::size_t moved = 0;
     std::uint32_t id = 0;  // the sender's number of the message
+    ArrayOffer offer;      // where its bytes can be read; ticket 0: they cannot
   };
   // A message that came before its receive.
   struct Early {
     engine::Envelope envelope;
     std::uint32_t id = 0;
     RecordType type = RecordType::kEager;  // kRequest: its bytes are still at the sender
-    std::vector<std::byte> bytes;          // that have come
+    std::vector<std::byte> bytes;          // that have come; of a request: its payload
 
     void add(const Staged& payload) {
       const std::size_t before = bytes.size();
@@ -74,7 +76,8 @@ class ShmPointToPoint final : public engine::PointToPoint {
     std::vector<std::uint32_t> requested;
     std::vector<std::uint32_t> streaming;
     std::vector<std::uint32_t> receiving;
-    std::vector<RecordHeader> notes;  // short records that found no room yet
+    std::vector<std::uint32_t> reading;  // receives, from where the sender has the bytes
+    std::vector<RecordHeader> notes;     // short records that found no room yet
     std::deque<Early> early;
     std::size_t early_bytes = 0;
 
@@ -96,6 +99,9 @@ class ShmPointToPoint final : public engine::PointToPoint {
   void take_bulk(Peer& peer, const RingChannel::Record& record);
   void match(int rank, std::uint32_t receive, const Early& message, const Staged& payload);
   void take_piece(Peer& peer, std::uint32_t receive, const Staged& piece);
+  ArrayOffer offer(Peer& peer, const Slot& message) noexcept;
+  void end_offer(int rank, Slot& message) noexcept;
+  bool read_arrays(int rank);
   bool match_early(std::uint32_t receive, int rank);
 
   control::GroupControl& control_;

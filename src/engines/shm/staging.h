@@ -53,6 +53,8 @@ class Stager {
   }
   // Whether its one reader is to claim what was copied last.
   bool claimable() const noexcept { return claims_ && stores_ == core::Stores::kCached; }
+  // Whether its one reader claims, and no copy was slow for all that.
+  bool claims_well() const noexcept { return claims_ && shared_ == Shared::kAllCaches; }
 
  private:
   // What the writer and the readers share.

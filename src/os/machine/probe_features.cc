@@ -17,6 +17,7 @@
 
 #include "os/machine/probe.h"
 #include "os/memfd.h"
+#include "os/process/process_memory.h"
 #include "os/segment.h"
 
 namespace hocket::os {
@@ -145,6 +146,35 @@ int probe_membarrier() {
   return (commands & MEMBARRIER_CMD_GLOBAL_EXPEDITED) != 0 ? 0 : EOPNOTSUPP;
 }
 
+// Between two children of one process, as ranks are.
+int probe_single_copy() {
+  auto* found = shared_memory<std::uint64_t>();
+  if (found == nullptr) return errno;
+  constexpr std::uint64_t kWord = 0x686f636b6574;
+  std::uint64_t word = 0;
+  std::array<int, 2> ready{};
+  if (::pipe2(ready.data(), O_CLOEXEC) != 0) return errno;
+  const pid_t owner = ::fork();
+  if (owner == 0) {
+    let_siblings_read();
+    word = kWord;
+    if (::write(ready[1], "", 1) == 1) ::pause();
+    ::_exit(0);
+  }
+  if (owner < 0) return errno;
+  char byte = 0;
+  if (::read(ready[0], &byte, 1) != 1) return errno;
+  const pid_t reader = ::fork();
+  if (reader == 0) ::_exit(read_process_memory(owner, found, &word, sizeof word));
+  int status = reader < 0 ? -1 : 0;
+  if (reader > 0) ::waitpid(reader, &status, 0);
+  ::kill(owner, SIGKILL);
+  ::waitpid(owner, nullptr, 0);
+  if (!WIFEXITED(status)) return EOPNOTSUPP;
+  if (WEXITSTATUS(status) != 0) return WEXITSTATUS(status);
+  return *found == kWord ? 0 : EOPNOTSUPP;
+}
+
 int probe_wipe_on_fork() {
   const auto page = page_bytes();
   void* memory = ::mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -169,6 +199,10 @@ constexpr std::array kRows{
     Row{"robust mutex", probe_robust_mutex, true, "seeing a peer's death in 0.1 ms"},
     Row{"pidfd", probe_pidfd, false, "saying by which signal a peer ended"},
     Row{"membarrier", probe_membarrier, false, "waking sleepers at once; else they sleep for 1 ms"},
+    Row{"single copy",
+        probe_single_copy,
+        false,
+        "long arrays in one copy between ranks; else in two"},
     Row{"wipe on fork", probe_wipe_on_fork, true, "finding forked children"},
 };
 

@@ -1,0 +1,69 @@
+// Which calls go by one copy of the kernel's instead of two through shared memory. All ranks choose
+// alike what all have to do alike.
+//
+// Measured with 2 to 32 ranks, each on a core of its own; docs/notes/performance.md has the
+// figures.
+#include "core/claim.h"
+#include "engines/shm/collectives.h"
+#include "engines/shm/exchange.h"
+
+namespace hocket::engines::shm {
+
+using base::SingleCopy;
+using engine::Kind;
+
+namespace {
+
+constexpr std::size_t kKiB = std::size_t{1} << 10;
+
+// Whether one copy may be quicker here. Where a reader can claim lines, two copies are: see
+// docs/decisions/002-claimed-lines.md.
+bool may_be_quicker() noexcept { return !core::can_claim(); }
+
+// The kernel looks up each page of an array for each reader, and enters and leaves for each part.
+// From these lengths on, that is less than a second copy. `part`: the mean of all.
+bool is_long_enough(Kind kind, std::size_t part, std::size_t total) noexcept {
+  if (engine::is_rooted(kind)) return part >= 32 * kKiB || total >= 512 * kKiB;
+  return part >= 16 * kKiB;
+}
+
+// Bytes of an array from which on reading blocks of everybody's is quicker than chunks. Two ranks
+// meet so quickly that chunks are.
+std::size_t reduced_from(Kind kind, int size) noexcept {
+  if (size == 2) return ~std::size_t{0};
+  const int few = kind == Kind::kReduce ? 16 : kind == Kind::kAllReduce ? 4 : 8;
+  return size <= few ? 512 * kKiB : 1024 * kKiB;
+}
+
+}  // namespace
+
+bool exposes_parts(const ShmGroup& group, Kind kind, const ShmParts& parts) noexcept {
+  if (group.single_copy() != SingleCopy::kWhereQuicker) {
+    return group.single_copy() == SingleCopy::kAlways;
+  }
+  if (!may_be_quicker()) return false;
+  std::size_t total = 0;
+  for (int peer = 0; peer < group.size(); ++peer) total += parts.bytes(peer);
+  return is_long_enough(kind, total / static_cast<std::size_t>(group.size()), total);
+}
+
+// Several readers of the same pages meet in the kernel.
+bool exposes_whole(const ShmGroup& group, std::size_t bytes) noexcept {
+  if (group.single_copy() != SingleCopy::kWhereQuicker) {
+    return group.single_copy() == SingleCopy::kAlways;
+  }
+  return may_be_quicker() && group.size() == 2 && bytes >= 32 * kKiB;
+}
+
+bool exposes_reduced(const ShmGroup& group, const engine::Signature& signature) noexcept {
+  if (group.single_copy() != SingleCopy::kWhereQuicker) {
+    return group.single_copy() == SingleCopy::kAlways;
+  }
+  const Kind kind = signature.kind;
+  // Of parts that differ only the sum is known to all.
+  if (!may_be_quicker() || is_listed(kind)) return false;
+  const std::size_t parts = engine::has_parts(kind) ? static_cast<std::size_t>(group.size()) : 1;
+  return bytes_of(signature) * parts >= reduced_from(kind, group.size());
+}
+
+}  // namespace hocket::engines::shm

@@ -1,0 +1,262 @@
+// Ranks that read each other's arrays by the kernel: results, and arrays that are gone, or whose
+// call has ended, while they are read.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <map>
+#include <random>
+#include <thread>
+
+#include "collectives.h"
+#include "ranks.h"
+#include "refusing.h"
+
+namespace hocket::multiprocess {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+const std::map<std::string, std::string> kAlways{{"HOCKET_SINGLE_COPY", "always"}};
+constexpr std::size_t kCount = std::size_t{1} << 17;  // of a rank's part: one piece of the kernel's
+
+// A call in which others read this rank's array. `seed`: of what the rank gives.
+struct Reads {
+  const char* name;
+  void (*call)(Communicator& comm, int seed, std::optional<Duration> deadline);
+};
+
+// What rank `rank` gives to `to`; never 0.
+int given(int rank, int to, int seed) { return 1 + seed + 31 * rank + 7 * to; }
+
+// What a rank gives to all. An array whose call has ended is the program's: its pages are zero
+// then, from one moment to the next, and what peers read of it is none of the call's.
+class Given {
+ public:
+  Given(const Communicator& comm, int seed)
+      : count_(kCount * static_cast<std::size_t>(comm.size())),
+        array_(static_cast<int*>(mmap(nullptr,
+                                      count_ * sizeof(int),
+                                      PROT_READ | PROT_WRITE,
+                                      MAP_PRIVATE | MAP_ANONYMOUS,
+                                      -1,
+                                      0))) {
+    for (int to = 0; to < comm.size(); ++to) {
+      std::fill_n(
+          array_ + kCount * static_cast<std::size_t>(to), kCount, given(comm.rank(), to, seed));
+    }
+  }
+  ~Given() {
+    madvise(array_, count_ * sizeof(int), MADV_DONTNEED);
+    std::this_thread::sleep_for(milliseconds(1));  // for who reads it yet
+    munmap(array_, count_ * sizeof(int));
+  }
+  Given(const Given&) = delete;
+  Given& operator=(const Given&) = delete;
+  std::span<const int> get() const { return {array_, count_}; }
+
+ private:
+  std::size_t count_;
+  int* array_;
+};
+
+void expect_all(std::span<const int> part, int value, const char* name) {
+  for (const int each : part) {
+    if (each != value) {
+      throw std::logic_error(fmt::format("{} gave {}, expected {}", name, each, value));
+    }
+  }
+}
+
+std::span<const int> part(const std::vector<int>& all, int rank) {
+  return std::span(all).subspan(kCount * static_cast<std::size_t>(rank), kCount);
+}
+
+int sum_for(const Communicator& comm, int to, int seed) {
+  int sum = 0;
+  for (int rank = 0; rank < comm.size(); ++rank) sum += given(rank, to, seed);
+  return sum;
+}
+
+const Reads kReads[] = {
+    {"all_to_all",
+     [](Communicator& comm, int seed, std::optional<Duration> deadline) {
+       const Given in(comm, seed);
+       std::vector<int> out(in.get().size());
+       comm.all_to_all(in.get(), std::span(out), {.deadline = deadline});
+       for (int i = 0; i < comm.size(); ++i) {
+         expect_all(part(out, i), given(i, comm.rank(), seed), "all_to_all");
+       }
+     }},
+    {"scatter",
+     [](Communicator& comm, int seed, std::optional<Duration> deadline) {
+       const Given in(comm, seed);
+       std::vector<int> out(kCount);
+       comm.scatter(in.get(), std::span(out), {.root = 1, .deadline = deadline});
+       expect_all(out, given(1, comm.rank(), seed), "scatter");
+     }},
+    {"reduce_scatter",
+     [](Communicator& comm, int seed, std::optional<Duration> deadline) {
+       const Given in(comm, seed);
+       std::vector<int> out(kCount);
+       comm.reduce_scatter(in.get(), std::span(out), {.deadline = deadline});
+       expect_all(out, sum_for(comm, comm.rank(), seed), "reduce_scatter");
+     }},
+    {"all_reduce",
+     [](Communicator& comm, int seed, std::optional<Duration> deadline) {
+       const Given in(comm, seed);
+       std::vector<int> out(in.get().size());
+       comm.all_reduce(in.get(), std::span(out), {.deadline = deadline});
+       for (int i = 0; i < comm.size(); ++i) {
+         expect_all(part(out, i), sum_for(comm, i, seed), "all_reduce");
+       }
+     }},
+    {"reduce",
+     [](Communicator& comm, int seed, std::optional<Duration> deadline) {
+       const Given in(comm, seed);
+       std::vector<int> out(in.get().size());
+       comm.reduce(in.get(), std::span(out), {.root = 0, .deadline = deadline});
+       for (int i = 0; comm.rank() == 0 && i < comm.size(); ++i) {
+         expect_all(part(out, i), sum_for(comm, i, seed), "reduce");
+       }
+     }},
+    {"send_recv",
+     [](Communicator& comm, int seed, std::optional<Duration> deadline) {
+       const Given in(comm, seed);
+       std::vector<int> out(in.get().size());
+       const int right = (comm.rank() + 1) % comm.size();
+       const int left = (comm.rank() + comm.size() - 1) % comm.size();
+       comm.send_recv(in.get(), right, std::span(out), left, {.deadline = deadline});
+       for (int i = 0; i < comm.size(); ++i)
+         expect_all(part(out, i), given(left, i, seed), "send_recv");
+     }},
+};
+
+TEST(SingleCopy, ResultsAreRightWithAnySetting) {
+  for (const char* own : {"auto", "always", "never"}) {
+    for (const char* of_rank_1 : {"auto", "always", "never"}) {
+      SCOPED_TRACE(fmt::format("{}, rank 1 {}", own, of_rank_1));
+      run_job({.size = 3}, [&](Rank& rank) {
+        setenv("HOCKET_SINGLE_COPY", rank.rank() == 1 ? of_rank_1 : own, 1);
+        World world = rank.join();
+        for (const Reads& each : kReads) each.call(world.communicator(), 5, {});
+        const std::string wrong = wrong_results(world.communicator(), 2, 50'000);
+        rank.check(wrong.empty(), wrong);
+      });
+    }
+  }
+}
+
+// An owner that dies while it is read is called dead by all.
+TEST(SingleCopy, AnOwnerDies) {
+  for (const Reads& each : kReads) {
+    SCOPED_TRACE(each.name);
+    const auto ranks = run_job(
+        {.size = 3, .environment = kAlways},
+        [&](Rank& rank) {
+          World world = rank.join();
+          world.communicator().barrier();
+          rank.mark(0);
+          rank.attempt("call", [&] {
+            for (int seed = 0;; ++seed) each.call(world.communicator(), seed, {});
+          });
+        },
+        {1},
+        [&](const Watcher& watcher) {
+          watcher.await(0, 3);
+          std::mt19937 random(std::random_device{}());
+          std::this_thread::sleep_for(microseconds(random() % 30'000));
+          watcher.signal(1, SIGKILL);
+        });
+    for (const std::size_t i : {0, 2}) {
+      EXPECT_EQ(ranks[i].get("call"), "PeerDied") << ranks[i].get("call.message");
+      EXPECT_EQ(ranks[i].number("call.peer"), 1);
+    }
+  }
+}
+
+// A rank whose deadline passes, or that aborts, writes to its array at once. Nobody takes that for
+// what it gave: the others' calls end well and right, or by that error.
+TEST(SingleCopy, ACallEndsWhileItsArrayIsRead) {
+  for (const Reads& each : kReads) {
+    SCOPED_TRACE(each.name);
+    run_job({.size = 3, .environment = kAlways}, [&](Rank& rank) {
+      World world = rank.join();
+      std::mt19937 random(7);  // the same on all ranks
+      for (int round = 0; round < 30; ++round) {
+        Communicator group = world.communicator().duplicate();
+        const microseconds allowed(50 + random() % 2'000);
+        const bool aborts = round % 2 == 1;
+        std::jthread aborter;
+        if (aborts && rank.rank() == 1) {
+          aborter = std::jthread([&] {
+            std::this_thread::sleep_for(allowed);
+            group.abort("a test");
+          });
+        }
+        const Outcome outcome = outcome_of([&] {
+          const bool is_short = !aborts && rank.rank() == 1;
+          for (int seed = 0;; ++seed) {  // until one takes longer than is allowed
+            const Duration left = allowed / (1 + seed / 20);
+            each.call(group, seed, is_short ? std::optional(left) : std::nullopt);
+          }
+        });
+        rank.check(outcome.kind == (aborts ? "Aborted" : "DeadlineExceeded"),
+                   fmt::format("{} ended by {}: {}", each.name, outcome.kind, outcome.message));
+        if (aborter.joinable()) aborter.join();
+        group.close();
+        world.communicator().barrier();
+      }
+    });
+  }
+}
+
+TEST(SingleCopy, AKernelThatRefusesItToOneRankHasAllCopyTwice) {
+  for (const int error : {EPERM, ENOSYS}) {
+    run_job({.size = 3, .environment = kAlways}, [&](Rank& rank) {
+      if (rank.rank() == 2) refusing::refuse("process_vm_readv", error);
+      World world = rank.join();
+      for (const Reads& each : kReads) each.call(world.communicator(), 5, {});
+    });
+  }
+}
+
+// The kernel may change its mind: then a call says so, and a message is sent in the other way. That
+// it does shows that arrays were read indeed.
+TEST(SingleCopy, AKernelThatRefusesItLaterIsNamed) {
+  for (const Reads& each : kReads) {
+    SCOPED_TRACE(each.name);
+    const auto ranks = run_job({.size = 2, .environment = kAlways}, [&](Rank& rank) {
+      World world = rank.join();
+      each.call(world.communicator(), 1, {});
+      // The memory of both ends is looked at through the same call, so one rank alone is refused
+      // it.
+      if (rank.rank() == 0) {
+        world.communicator().barrier();
+      } else {
+        refusing::refuse("process_vm_readv", EPERM);
+        world.communicator().barrier();
+      }
+      rank.attempt("call", [&] { each.call(world.communicator(), 2, {}); });
+    });
+    const std::string_view name = each.name;
+    const auto names_it = [](const Result& rank) {
+      return rank.get("call.message").find("HOCKET_SINGLE_COPY=never") != std::string::npos;
+    };
+    // The root of the scatter, which nobody can read any more, stages its array.
+    if (name == "send_recv" || name == "scatter") {
+      for (const Result& rank : ranks)
+        EXPECT_EQ(rank.get("call"), "ok") << rank.get("call.message");
+    } else {
+      EXPECT_TRUE(names_it(ranks[1])) << ranks[1].get("call.message");
+      EXPECT_TRUE(ranks[0].get("call") == "ok" || names_it(ranks[0]))
+          << ranks[0].get("call.message");
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hocket::multiprocess
