@@ -25,6 +25,10 @@ from ._crew_channel import QueuingChannel
 # What tells a process that it is a rank of some other job.
 _OTHER_JOBS = ("HOCKET_RANK", "HOCKET_SIZE", "HOCKET_STORE", "HOCKET_KEY", "HOCKET_KEY_FILE")
 
+# The variable in which each member has its mark, behind those of the members that it was started by.
+_MARKS = "_HOCKET_CREW_MARKS"
+_MOST_LOOKS = 100
+
 
 class Event(NamedTuple):
     """What a member has done."""
@@ -62,11 +66,22 @@ def fresh_address() -> str:
     return f"unix:hocket-crew-{os.getpid()}-{os.urandom(8).hex()}"
 
 
+def _marked(mark: str) -> list[int]:
+    """The processes that have the mark in their environment, as all have that a member starts."""
+    found = []
+    for process in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):  # another user's, or gone
+            if process.name.isdigit() and mark.encode() in (process / "environ").read_bytes():
+                found.append(int(process.name))
+    return found
+
+
 class Member:
-    """One process. A resource: `end` ends it."""
+    """One process. A resource: `end` ends it, and what it has started."""
 
     def __init__(self, index: int) -> None:
         self.index = index
+        self._mark = os.urandom(8).hex()
         ours, theirs = socketpair()
         package = str(Path(__file__).parent.parent)
         paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -80,7 +95,11 @@ class Member:
             parent = os.getpid() if by_main_thread else 0
             self.process = subprocess.Popen(
                 [*command, str(theirs.fileno()), str(parent)],
-                env={**environment, "PYTHONPATH": os.pathsep.join(paths)},
+                env={
+                    **environment,
+                    "PYTHONPATH": os.pathsep.join(paths),
+                    _MARKS: f"{os.environ.get(_MARKS, '')} {self._mark}",
+                },
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
@@ -154,6 +173,13 @@ class Member:
         """Now."""
         self.kill()
         self.process.wait()
+        for _ in range(_MOST_LOOKS):  # a process may start another one meanwhile
+            left = _marked(self._mark)
+            for pid in left:
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+            if not left:
+                break
         self.channel.close()
         self.output.close()
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import os
 import pickle
 import subprocess
 import sys
 import tempfile
 import traceback
+import types
 from pathlib import Path
 from typing import Any, Callable, NamedTuple, Optional, TypeVar
 
 from ._command import find_command
 from ._job import number_of_ranks, require_function
+from .errors import InvalidArgument
 
 T = TypeVar("T")
 
@@ -36,10 +39,44 @@ def dumps(value: Any) -> bytes:
     return bytes(cloudpickle.dumps(value))
 
 
+class _ForOthers(pickle.Pickler):
+    """Refuses what other processes could not import, which pickle carries as a name."""
+
+    def reducer_override(self, value: Any) -> Any:
+        if not isinstance(value, (type, types.FunctionType)):
+            return NotImplemented
+        where = "in __main__" if value.__module__ == "__main__" else "within a function"
+        if where == "in __main__" or "<" in value.__qualname__:
+            raise InvalidArgument(
+                f"{value!r} is defined {where}, where other processes do not find it; put it into a "
+                "module, or install the package cloudpickle (also as hocket[notebooks])"
+            )
+        return NotImplemented
+
+
+def dumps_for_others(value: Any) -> bytes:
+    """The same of what is sent to new processes."""
+    try:
+        import cloudpickle
+    except ImportError:
+        content = io.BytesIO()
+        _ForOthers(content).dump(value)
+        return content.getvalue()
+    return bytes(cloudpickle.dumps(value))
+
+
+def summary_of(error: BaseException) -> str:
+    """In one line, also where the exception cannot say what it is."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception as another:
+        return f"{type(error).__name__}, whose text cannot be had ({type(another).__name__})"
+
+
 def failure_of(rank: int, when: int, error: BaseException) -> bytes:
     """A pickled `Failure`, without the exception where that cannot be pickled."""
     text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-    summary = f"{type(error).__name__}: {error}"
+    summary = summary_of(error)
     try:
         content = dumps(Failure(rank, when, error, summary, text))
         pickle.loads(content)  # some exceptions can be written, but not read
@@ -82,7 +119,9 @@ def spawn(fn: Callable[..., T], n: int, *args: Any) -> list[T]:
     n = number_of_ranks("hocket.spawn", n)
     with tempfile.TemporaryDirectory(prefix="hocket-spawn-") as folder:
         here = Path(folder)
-        (here / "task").write_bytes(_pickle_task(fn, args))
+        # Modules that only this process can import must be found by the others, too.
+        task = pickle.dumps((list(sys.path), dumps_for_others((fn, args))))
+        (here / "task").write_bytes(task)
         returncode, output = _run(here, n)
         failures = [pickle.loads(path.read_bytes()) for path in here.glob("failure-*")]
         if failures:
@@ -94,20 +133,6 @@ def spawn(fn: Callable[..., T], n: int, *args: Any) -> list[T]:
             who = f"{some} ended before fn had returned; " if missing else ""
             raise RuntimeError(f"hocket.spawn: {who}the job ended with code {returncode}\n{output}")
         return [pickle.loads(path.read_bytes()) for path in results]
-
-
-def _pickle_task(fn: Callable[..., Any], args: tuple[Any, ...]) -> bytes:
-    try:
-        import cloudpickle as pickler
-    except ImportError:
-        if getattr(fn, "__module__", None) == "__main__":
-            raise ValueError(
-                f"hocket.spawn: {fn!r} is defined in __main__, which the new processes cannot "
-                "import; put it into a module, or install the package cloudpickle"
-            ) from None
-        pickler = pickle
-    # Modules that only this process can import must be found by the others, too.
-    return pickle.dumps((list(sys.path), pickler.dumps((fn, args))))
 
 
 def _run(folder: Path, n: int) -> tuple[int, str]:

@@ -17,9 +17,8 @@ from typing import Any, Optional, TypeVar
 
 from . import _cluster_member
 from ._crew import Crew, Labels, fresh_address, how_it_ended, signal_of
-from ._crew_member import pickler
 from ._job import number_of_ranks
-from ._spawn import Failure, RankError, raise_failure
+from ._spawn import Failure, RankError, dumps_for_others, raise_failure
 from .errors import Aborted, InvalidArgument, PeerDied
 
 T = TypeVar("T")
@@ -178,7 +177,7 @@ class Cluster:
             raise InvalidArgument(
                 f"Cluster.run: fn is {fn!r}, which cannot be called; give a function of a communicator"
             )
-        task = pickler()((fn, args))
+        task = dumps_for_others((fn, args))
         return self._run(_cluster_member.call, range(self._n), lambda _: (task,))
 
     def run_cell(self, source: str, ranks: Optional[Iterable[int]] = None) -> None:
@@ -208,7 +207,7 @@ class Cluster:
 
     def __setitem__(self, name: str, value: Any) -> None:
         """Give a name the same value on all ranks."""
-        content = pickler()(value)
+        content = dumps_for_others(value)
         self._run(_cluster_member.put, range(self._n), lambda _: (name, content))
 
     # --- Inside -------------------------------------------------------------------------------

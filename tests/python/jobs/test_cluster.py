@@ -442,3 +442,120 @@ def rebuilds(comm):
 
 def test_those_who_are_left_may_go_on_without_one_that_has_returned(cluster):
     assert cluster.run(rebuilds) == [2, 0, 2]
+
+
+class Speechless(Exception):
+    """Says nothing of itself."""
+
+    def __str__(self):
+        raise RuntimeError("no text")
+
+
+class Unprintable(Exception):
+    """The same, and cannot be pickled."""
+
+    def __repr__(self):
+        raise RuntimeError("no text")
+
+    __str__ = __repr__
+
+    def __reduce__(self):
+        raise RuntimeError("no pickle")
+
+
+class Unreadable(Exception):
+    """Can be pickled and not read."""
+
+    def __init__(self, a, b):
+        super().__init__()
+
+
+def raises(comm, kind):
+    if comm.rank == 1:
+        raise kind(*([1, 2] if kind is Unreadable else []))
+
+
+@pytest.mark.parametrize("kind", [Speechless, Unprintable, Unreadable])
+def test_exceptions_that_cannot_say_what_they_are_end_no_rank(cluster, kind):
+    cluster["kept"] = 7
+    before = cluster.pids
+    with pytest.raises((kind, RuntimeError)) as caught:
+        cluster.run(raises, kind)
+    assert type(caught.value) is kind or kind.__name__ in str(caught.value)
+    assert cluster["kept"] == [7, 7, 7] and cluster.pids == before
+    with pytest.raises((kind, RuntimeError)):
+        hocket.spawn(raises, 2, kind)
+
+
+CHILD = "import os, time; print(os.getpid(), flush=True); time.sleep(60)"
+
+
+def start_child(comm, how):
+    """A process that has left its parent's session, and perhaps its parent."""
+    command = [sys.executable, "-c", CHILD]
+    if how == "forked twice":
+        command = [sys.executable, "-c", "import os, sys\nif os.fork(): os._exit(0)\nos.setsid()\n"
+                   "os.execv(sys.executable, [sys.executable, '-c', sys.argv[1]])", CHILD]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as child:
+        pid = int(child.stdout.readline())
+        child.stdout.close()
+        child.wait = lambda *_, **__: 0  # goes on
+    return pid
+
+
+@pytest.mark.parametrize("end", ["close", "restart"])
+@pytest.mark.parametrize("how", ["session", "forked twice"])
+def test_what_ranks_have_started_ends_with_them(how, end):
+    with hocket.Cluster(2) as cluster:
+        children = cluster.run(start_child, how)
+        assert all(map(is_running, children))
+        if end == "restart":
+            cluster.restart(ranks=[0, 1])
+            assert not any(map(is_running, children))
+    until = time.monotonic() + 20
+    while any(map(is_running, children)):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+NOT_FOUND = """
+import sys
+sys.modules["cloudpickle"] = None  # as if it were not installed
+import hocket
+
+class Own:
+    pass
+
+def function(comm):
+    return comm.rank
+
+def inner():
+    return lambda comm: comm.rank
+
+with hocket.Cluster(2) as cluster:
+    calls = {
+        "function": lambda: cluster.run(function),
+        "class": lambda: cluster.run(print, Own),
+        "object": lambda: cluster.run(print, [Own()]),
+        "lambda": lambda: cluster.run(inner()),
+        "name": lambda: cluster.__setitem__("x", Own()),
+        "spawn": lambda: hocket.spawn(function, 2),
+        "spawn an object": lambda: hocket.spawn(print, 2, Own()),
+    }
+    for name, call in calls.items():
+        try:
+            call()
+        except hocket.InvalidArgument as error:
+            assert "cloudpickle" in str(error) and "hocket[notebooks]" in str(error), error
+        else:
+            raise AssertionError(name)
+    cluster.run_cell("x = comm.rank")
+    assert cluster["x"] == [0, 1]
+"""
+
+
+def test_without_cloudpickle_the_package_is_named():
+    done = subprocess.run([sys.executable, "-c", NOT_FOUND], text=True, timeout=50,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          env={**os.environ, "PYTHONPATH": str(Path(hocket.__file__).parent.parent)})
+    assert done.returncode == 0, done.stdout
