@@ -53,6 +53,8 @@ struct ObjectArray {
   DType dtype = DType::kUInt8;
   std::vector<std::size_t> shape;  // empty: one element, no dimensions
   std::vector<std::byte> data;
+  // In Fortran order where it came from, and where Python gets it; `data` has C order all the same.
+  bool is_fortran = false;
 
   ConstArrayView view() const noexcept {
     return {data.data(), data.size() / size_of(dtype), dtype};

@@ -56,6 +56,13 @@ std::string name_of_type(nb::handle value) {
 #endif
 }
 
+std::string type_in_words(nb::handle value) {
+  if (value.is_none()) return "None";
+  const std::string name = name_of_type(value);
+  const bool is_vowel = std::string_view("aeioAEIO").find(name.front()) != std::string_view::npos;
+  return (is_vowel ? "an " : "a ") + name;
+}
+
 std::int64_t long_argument(nb::handle value, const char* name) {
   using Limits = std::numeric_limits<std::int64_t>;
   return number_between(value, name, Limits::min(), Limits::max());

@@ -18,6 +18,8 @@ namespace nb = nanobind;
 
 // The name of its type, for people: as Python's own messages have it, "numpy.ndarray".
 std::string name_of_type(nb::handle value);
+// The same with its article, "an int"; of None it is "None".
+std::string type_in_words(nb::handle value);
 
 // Whole numbers of any type that says it is one (`__index__`): no floats, no text.
 std::int64_t long_argument(nb::handle value, const char* name);

@@ -83,9 +83,10 @@ nb::object new_numpy_array(DType dtype, const Shape& shape);
 // A NumPy array over memory that `owner` keeps alive.
 nb::object numpy_view(void* data, DType dtype, const Shape& shape, nb::handle owner);
 
-// Whether it is a NumPy array and of no class derived from that; whether it is one of NumPy's
-// scalars.
+// Whether it is a NumPy array and of no class derived from that; whether it is of such a class;
+// whether it is one of NumPy's scalars.
 bool is_plain_numpy(nb::handle object) noexcept;
+bool is_numpy_subclass(nb::handle object) noexcept;
 bool is_numpy_scalar(nb::handle object) noexcept;
 // Whether it is a NumPy array that is not contiguous. Throws InvalidArgument for one with a mask.
 bool is_strided_numpy(nb::handle object, const char* name);

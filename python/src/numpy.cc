@@ -259,6 +259,10 @@ bool is_strided_numpy(nb::handle object, const char* name) {
 
 bool is_plain_numpy(nb::handle object) noexcept { return PyArray_CheckExact(object.ptr()); }
 
+bool is_numpy_subclass(nb::handle object) noexcept {
+  return PyArray_Check(object.ptr()) && !PyArray_CheckExact(object.ptr());
+}
+
 bool is_numpy_scalar(nb::handle object) noexcept { return PyArray_IsScalar(object.ptr(), Generic); }
 
 nb::object array_of_numpy_scalar(nb::handle scalar) {

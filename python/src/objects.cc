@@ -1,6 +1,7 @@
 // Objects between ranks: Python values to hocket's and back, by the safe codec.
 #include <cstring>
 #include <string>
+#include <unordered_set>
 
 #include "arguments.h"
 #include "hocket/error.h"
@@ -20,9 +21,25 @@ nb::module_ pickle_module() { return nb::module_::import_("pickle"); }
 struct Reading {
   Pickle pickle;
   bool changes = false;  // some of it arrives as of another type: a tensor as a NumPy array
+  // The lists, dicts, byte arrays and arrays that were met. The object keeps them alive.
+  std::unordered_set<PyObject*> changeable = {};
 };
 
 Object to_object(nb::handle value, Reading& reading, int depth);
+
+[[noreturn]] void refuse_part(const std::string& what) {
+  throw InvalidArgument("object holds " + what +
+                        "; without allow_pickle=True it may hold None, bool, int, float, complex, "
+                        "str, bytes, bytearray, list, tuple, dict, NumPy's scalars and arrays");
+}
+
+// Refuses a changeable part that was read before: a change to one of the two would miss the other.
+void require_new(nb::handle value, Reading& reading) {
+  if (reading.changeable.insert(value.ptr()).second) return;
+  throw InvalidArgument("object holds " + type_in_words(value) +
+                        " twice, or within itself, which would arrive as two; put copies into it, "
+                        "or pass allow_pickle=True on all ranks");
+}
 
 Object integer_object(nb::handle value) {
   int overflow = 0;
@@ -56,14 +73,38 @@ Object string_object(nb::handle value) {
   const char* text = PyUnicode_AsUTF8AndSize(value.ptr(), &length);
   if (text == nullptr) {
     PyErr_Clear();
-    throw InvalidArgument("object holds a string with lone surrogates, which UTF-8 cannot say");
+    refuse_part("a str with lone surrogates, which UTF-8 cannot say");
   }
   return Object(std::string(text, static_cast<std::size_t>(length)));
 }
 
-// Only what is an array beyond doubt; `memoryview` and the like arrive as arrays, too.
-bool is_array(nb::handle value) {
+// Whether the value travels as an array. Arrays of other packages and `memoryview` arrive as NumPy's
+// where pickle, which keeps their type, is refused. A subclass would arrive as its base.
+bool is_array(nb::handle value, Pickle pickle) {
+  if (is_plain_numpy(value)) return true;
+  if (pickle == Pickle::kAllow || is_numpy_subclass(value)) return false;
+  if (PyBytes_Check(value.ptr()) || PyByteArray_Check(value.ptr())) return false;
   return nb::hasattr(value, "__dlpack__") || PyObject_CheckBuffer(value.ptr());
+}
+
+bool is_fortran(nb::handle value) {
+  if (!is_plain_numpy(value)) return false;
+  const nb::object flags = value.attr("flags");
+  return nb::cast<bool>(flags.attr("f_contiguous")) && !nb::cast<bool>(flags.attr("c_contiguous"));
+}
+
+// Reads a part of the object, an array or a scalar, of which `array` has the elements.
+Array read_part(nb::handle part, nb::handle array) {
+  try {
+    return read_array(array, "x");
+  } catch (const InvalidArgument& error) {
+    if (is_numpy_scalar(part)) refuse_part(type_in_words(part));
+    if (!is_plain_numpy(part)) {
+      throw InvalidArgument("object holds " + type_in_words(part) + ": " + error.what());
+    }
+    const nb::object dtype = part.attr("dtype");
+    refuse_part(std::string("an array of dtype ") + nb::str(nb::handle(dtype)).c_str());
+  }
 }
 
 Object array_object(nb::handle value) {
@@ -72,33 +113,28 @@ Object array_object(nb::handle value) {
       nb::hasattr(value, "__array_interface__")
           ? nb::module_::import_("numpy").attr("asanyarray")(value, nb::arg("order") = "C")
           : nb::borrow(value);
-  const Array array = read_array(contiguous, "object");
-  require_c_order(array, "object");
+  const Array array = read_part(value, contiguous);
+  require_c_order(array, "an array in object");
   const Shape shape = shape_of(array);
-  return Object::array(array.input(), {shape.begin(), shape.end()});
+  Object result = Object::array(array.input(), {shape.begin(), shape.end()});
+  if (!is_fortran(value)) return result;
+  auto fortran = std::make_shared<ObjectArray>(result.as_array());
+  fortran->is_fortran = true;
+  return Object::array(std::move(fortran));
 }
 
 // An array whose type tells it from a number; with others, such as dates, only pickle can deal.
 Object scalar_object(nb::handle value) {
-  return Object::scalar(read_array(array_of_numpy_scalar(value), "object").input());
-}
-
-Object pickle_object(nb::handle value, Pickle pickle) {
-  if (pickle == Pickle::kRefuse) {
-    throw InvalidArgument(
-        std::string("object holds a ") + name_of_type(value) +
-        "; without allow_pickle=True it may hold None, bool, int, float, complex, "
-        "str, bytes, bytearray, list, tuple, dict, NumPy's scalars and arrays");
-  }
-  const nb::object bytes = pickle_module().attr("dumps")(value, nb::arg("protocol") = -1);
-  return Object::pickle(bytes_of(nb::borrow<nb::bytes>(bytes)));
+  const nb::object array = array_of_numpy_scalar(value);
+  return Object::scalar(read_part(value, array).input());
 }
 
 Object to_object(nb::handle value, Reading& reading, int depth) {
   PyObject* p = value.ptr();
   if (depth > kMaxObjectDepth) {
     throw InvalidArgument("object nests deeper than " + std::to_string(kMaxObjectDepth) +
-                          " levels, or holds itself");
+                          " levels, or holds itself; flatten it, or pass "
+                          "allow_pickle=True on all ranks");
   }
   // Exact types: a subclass (an enum, a named tuple) would come back as its base.
   if (p == Py_None) return {};
@@ -110,25 +146,37 @@ Object to_object(nb::handle value, Reading& reading, int depth) {
   }
   if (PyUnicode_CheckExact(p)) return string_object(value);
   if (PyBytes_CheckExact(p)) return Object::bytes(bytes_of(nb::borrow<nb::bytes>(value)));
-  if (PyList_CheckExact(p)) return Object::list(items_of(value, reading, depth));
   if (PyTuple_CheckExact(p)) return Object::tuple(items_of(value, reading, depth));
+  const bool is_scalar = is_numpy_scalar(value);
+  if (!is_scalar) require_new(value, reading);
+  if (PyList_CheckExact(p)) return Object::list(items_of(value, reading, depth));
   if (PyDict_CheckExact(p)) return dict_object(value, reading, depth);
   if (PyByteArray_CheckExact(p)) {
     const nb::ft_object_guard unchanged(value);
     return Object::byte_array({reinterpret_cast<const std::byte*>(PyByteArray_AsString(p)),
                                static_cast<std::size_t>(PyByteArray_Size(p))});
   }
-  const bool is_scalar = is_numpy_scalar(value);
-  if (is_scalar || is_array(value)) {
-    try {
-      Object result = is_scalar ? scalar_object(value) : array_object(value);
-      reading.changes |= !is_scalar && !is_plain_numpy(value);
-      return result;
-    } catch (const InvalidArgument&) {  // objects, dates, records, masks
-      if (reading.pickle == Pickle::kRefuse) throw;
-    }
+  if (is_scalar || is_array(value, reading.pickle)) {
+    Object result = is_scalar ? scalar_object(value) : array_object(value);
+    reading.changes |= !is_scalar && !is_plain_numpy(value);
+    return result;
   }
-  return pickle_object(value, reading.pickle);
+  refuse_part(type_in_words(value));
+}
+
+// Reads one object that is sent. An object that is not all plain is pickled as a whole, so that
+// parts of it that are the same stay the same.
+Object read_object(nb::handle value, Reading& reading) {
+  reading.changeable.clear();
+  const bool changed = reading.changes;
+  try {
+    return to_object(value, reading, 0);
+  } catch (const InvalidArgument&) {
+    if (reading.pickle == Pickle::kRefuse) throw;
+  }
+  reading.changes = changed;
+  const nb::object bytes = pickle_module().attr("dumps")(value, nb::arg("protocol") = -1);
+  return Object::pickle(bytes_of(nb::borrow<nb::bytes>(bytes)));
 }
 
 // --- hocket to Python -------------------------------------------------------------------------
@@ -151,7 +199,7 @@ nb::object from_array(const ObjectArray& array) {
       new_numpy_array(array.dtype, Shape(array.shape.begin(), array.shape.end()));
   const Array target = writable_array(result, "array");
   if (!array.data.empty()) std::memcpy(target.data, array.data.data(), array.data.size());
-  return result;
+  return array.is_fortran ? nb::module_::import_("numpy").attr("asfortranarray")(result) : result;
 }
 
 nb::object from_scalar(const ObjectArray& array) {
@@ -234,7 +282,7 @@ nb::object broadcast_object(
   const Object mine = read_arguments(seat, [&] {
     options = root_options(root, deadline);
     reading.pickle = pickle_argument(allow_pickle);
-    return seat.comm.rank() == options.root ? to_object(object, reading, 0) : Object();
+    return seat.comm.rank() == options.root ? read_object(object, reading) : Object();
   });
   const Object result =
       without_gil([&] { return hocket::broadcast_object(seat.comm, mine, options); });
@@ -250,7 +298,7 @@ nb::object gather_object(
   const Object mine = read_arguments(seat, [&] {
     options = root_options(root, deadline);
     reading.pickle = pickle_argument(allow_pickle);
-    return to_object(object, reading, 0);
+    return read_object(object, reading);
   });
   const auto all = without_gil([&] { return hocket::gather_object(seat.comm, mine, options); });
   if (seat.comm.rank() != options.root) return nb::none();
@@ -266,7 +314,7 @@ nb::object all_gather_object(Seat& seat,
   const Object mine = read_arguments(seat, [&] {
     options = {duration_argument(deadline, "deadline")};
     reading.pickle = pickle_argument(allow_pickle);
-    return to_object(object, reading, 0);
+    return read_object(object, reading);
   });
   const auto all = without_gil([&] { return hocket::all_gather_object(seat.comm, mine, options); });
   return from_items(all, reading.pickle);
@@ -282,7 +330,7 @@ nb::object scatter_object(
     std::vector<Object> read;
     if (seat.comm.rank() != options.root) return read;
     require_iterable(objects, "objects", "a list of objects, one for each rank");
-    for (nb::handle object : objects) read.push_back(to_object(object, reading, 0));
+    for (nb::handle object : objects) read.push_back(read_object(object, reading));
     return read;
   });
   const Object mine = without_gil([&] { return hocket::scatter_object(seat.comm, all, options); });
@@ -300,7 +348,7 @@ void send_object(Seat& seat,
                  nb::handle allow_pickle,
                  nb::handle deadline) {
   Reading reading{.pickle = pickle_argument(allow_pickle)};
-  const Object sent = to_object(object, reading, 0);
+  const Object sent = read_object(object, reading);
   const int to = integer_argument(destination, "destination");
   const MessageOptions options = message_options(tag, deadline);
   without_gil([&] { hocket::send_object(seat.comm, sent, to, options); });
@@ -340,17 +388,18 @@ Parameters
 obj : object
     At the root what is sent: None, bool, int, float, complex, str, bytes, bytearray, arrays, NumPy's
     scalars, and lists, tuples and dicts of those. Elsewhere ignored. All arrive as they were sent,
-    but for arrays that are not NumPy's: those arrive as NumPy's.
+    but for arrays that are not NumPy's: those arrive as NumPy's. Refused are subclasses of these
+    types, and a list, dict, bytearray or array that the object holds twice.
 root : int
     The rank that sends.
 allow_pickle : bool
-    Also send what else pickle can carry. Unpickling runs the code that the sender asks for: only
-    where all ranks are trusted, and all must say it.
+    Send an object that holds anything else by pickle, as a whole. Unpickling runs the code that
+    the sender asks for: only where all ranks are trusted, and all must say it.
 
 Returns
 -------
 object
-    The same on all ranks. At the root `obj` itself, unless it holds arrays that are not NumPy's.
+    The same on all ranks. At the root `obj` itself, unless arrays in it arrive as NumPy's.
 )");
   cls.def("gather_object",
           &gather_object,

@@ -61,7 +61,7 @@ class Reader {
   Object string();
   std::vector<Object> sequence(int depth);
   Object dict(int depth);
-  Object array();
+  Object array(bool is_fortran);
   Object scalar();
   DType dtype(std::string_view what);
   // The elements of an array or a scalar, which are `bytes` long.
@@ -146,7 +146,9 @@ Object Reader::object(int depth) {
     case Tag::kDict:
       return dict(depth);
     case Tag::kArray:
-      return array();
+      return array(false);
+    case Tag::kFortranArray:
+      return array(true);
     case Tag::kScalar:
       return scalar();
     case Tag::kByteArray:
@@ -222,9 +224,10 @@ Object Reader::scalar() {
   return Object::scalar({elements(type, size_of(type), "a scalar").data(), 1, type});
 }
 
-Object Reader::array() {
+Object Reader::array(bool is_fortran) {
   const std::size_t start = at_;
   auto contents = std::make_shared<ObjectArray>();
+  contents->is_fortran = is_fortran;
   contents->dtype = dtype("an array's dtype");
   const std::uint64_t dimensions = varint("an array's number of dimensions");
   if (dimensions > kMaxDimensions) {

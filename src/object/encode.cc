@@ -114,7 +114,7 @@ void Writer::dict(std::span<const Object::Entry> entries, int depth) {
 }
 
 void Writer::array(const ObjectArray& value) {
-  tag(Tag::kArray);
+  tag(value.is_fortran ? Tag::kFortranArray : Tag::kArray);
   out_.push_back(static_cast<std::byte>(value.dtype));
   varint(value.shape.size());
   for (const std::size_t extent : value.shape) varint(extent);

@@ -25,6 +25,7 @@ enum class Tag : std::uint8_t {
   kPickle,
   kScalar,
   kByteArray,
+  kFortranArray,  // an array that Python has in Fortran order; its elements come in C order
 };
 
 inline constexpr std::array kHeader{std::byte{'H'}, std::byte{'K'}, std::byte{'O'}, std::byte{1}};
