@@ -43,7 +43,7 @@ inline constexpr int kDTypeCount = 17;
 //
 // Sums of bool are logical or, products logical and. Integer sums and products wrap around.
 // kMin and kMax propagate NaN (IEEE 754-2019 minimum and maximum) and have no meaning on complex
-// numbers. kAvg is the sum divided by the number of ranks; on integers it rounds toward zero.
+// numbers. kAvg divides the sum by the number of ranks; of integers exactly, toward zero.
 enum class ReduceOp : std::uint8_t {
   kSum,
   kProduct,

@@ -6,6 +6,7 @@
 
 #include "algorithm/cores.h"
 #include "algorithm/trees.h"
+#include "core/averages.h"
 
 namespace hocket::algorithm {
 
@@ -22,9 +23,9 @@ constexpr double kLeftCaches = 1e-4;
 
 // Bytes of a partial result for one of the array; see Partial.
 double widening(const Signature& s) noexcept {
-  if (!order_matters(s)) return 1;
-  const std::size_t bytes = size_of(s.dtype);
-  return bytes == 1 ? 4 : bytes == 2 ? 2 : 1;
+  if (s.op != ReduceOp::kSum && s.op != ReduceOp::kAvg && s.op != ReduceOp::kProduct) return 1;
+  return static_cast<double>(size_of(core::accumulation_type(s.dtype, s.op))) /
+         static_cast<double>(size_of(s.dtype));
 }
 
 // The words of the formulas: m is the array of the kinds that have one on each rank, else a rank's

@@ -9,7 +9,7 @@ void Partial::load(std::byte* partial, const std::byte* in, std::size_t count) c
   if (is_plain()) {
     core::copy(partial, in, count * element(), core::Stores::kCached);
   } else {
-    core::widen(partial, in, count, array_dtype_);
+    core::widen(partial, in, count, array_dtype_, whole_op_);
   }
 }
 
@@ -19,12 +19,12 @@ void Partial::fold_in(std::byte* partial, const std::byte* in, std::size_t count
     fold(partial, partial, in, count);
     return;
   }
-  constexpr std::size_t kStretch = 1024;
-  alignas(64) std::byte wide[kStretch * 4];  // what rounds is added up in float32
+  alignas(64) std::byte wide[4096];
+  const std::size_t stretch = sizeof(wide) / element();
   const std::size_t narrow_element = size_of(array_dtype_);
-  for (std::size_t at = 0; at < count; at += kStretch) {
-    const std::size_t length = std::min(kStretch, count - at);
-    core::widen(wide, in + at * narrow_element, length, array_dtype_);
+  for (std::size_t at = 0; at < count; at += stretch) {
+    const std::size_t length = std::min(stretch, count - at);
+    core::widen(wide, in + at * narrow_element, length, array_dtype_, whole_op_);
     fold(partial + at * element(), partial + at * element(), wide, length);
   }
 }

@@ -4,13 +4,13 @@
 #include <cstddef>
 
 #include "algorithm/reduction.h"
-#include "core/reduce.h"
+#include "core/averages.h"
 #include "hocket/types.h"
 
 namespace hocket::algorithm {
 
 // Partial results lie in the accumulation type, and averages in it as sums, so that a result is
-// rounded and divided once, at the end, by whatever way it came. A value; counts are elements.
+// rounded and divided once, at the end, by whatever way it came. Averages of integers are exact. A value; counts are elements.
 class Partial {
  public:
   // Of arrays of `dtype`, in the end reduced by `op` over so many ranks.
@@ -18,7 +18,7 @@ class Partial {
       : array_dtype_(dtype),
         whole_op_(op),
         ranks_(ranks),
-        dtype_(rounds(op) ? core::accumulation_type(dtype) : dtype),
+        dtype_(rounds(op) ? core::accumulation_type(dtype, op) : dtype),
         op_(op == ReduceOp::kAvg ? ReduceOp::kSum : op),
         kernel_(core::reduce_kernel(dtype_, op_, core::Stores::kCached)) {}
   explicit Partial(const Reduction& reduction)

@@ -11,7 +11,7 @@
 
 #include "call/request.h"
 #include "composed/min_max.h"
-#include "core/reduce.h"
+#include "core/averages.h"
 #include "device/calls.h"
 #include "engine/made_of_calls.h"
 #include "hocket/error.h"
@@ -138,13 +138,14 @@ void reduce_compressed(Communicator& comm,
   }
 }
 
-// Sums are carried in the type they are added in, and rounded once.
+// Sums are carried in the type they are added in for `op`, and rounded once.
 class Carried {
  public:
-  explicit Carried(ArrayView array) : array_(array), type_(core::accumulation_type(array.dtype())) {
+  Carried(ArrayView array, ReduceOp op)
+      : array_(array), type_(core::accumulation_type(array.dtype(), op)) {
     if (type_ == array.dtype()) return;
     wide_.resize(array.count() * size_of(type_));
-    core::widen(wide_.data(), array.data(), array.count(), array.dtype());
+    core::widen(wide_.data(), array.data(), array.count(), array.dtype(), op);
   }
   ArrayView view() {
     if (type_ == array_.dtype()) return array_;
@@ -256,7 +257,7 @@ void hierarchical_all_reduce(Communicator& within,
   const auto reduce_within = [&] {
     before_call(within, [&] {
       require_hierarchical(inout, options);
-      carried.emplace(inout);
+      carried.emplace(inout, options.op);
     });
     // Who only gives to a reduction leaves it before others have come.
     within.impl()->run_as(

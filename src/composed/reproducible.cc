@@ -17,7 +17,7 @@
 #include <optional>
 #include <type_traits>
 
-#include "core/reduce.h"
+#include "core/averages.h"
 #include "device/calls.h"
 #include "hocket/error.h"
 #include "world/communicator_impl.h"
@@ -130,7 +130,7 @@ class ReproducibleSum {
         in_(shards),
         out_(out),
         options_(options),
-        type_(core::accumulation_type(out.dtype())),
+        type_(core::accumulation_type(out.dtype(), options.op)),
         shown_{.kind = Kind::kReproducibleSum,
                .dtype = out.dtype(),
                .op = options.op,
@@ -227,7 +227,8 @@ class ReproducibleSum {
     const Tree tree(total_, count, type_);
     const auto shard = [&](Node node, std::byte* out) {
       if (node.level != 0) return false;
-      core::widen(out, in_.slice((node.index - first_) * count, count).data(), count, in_.dtype());
+      const ConstArrayView from = in_.slice((node.index - first_) * count, count);
+      core::widen(out, from.data(), count, in_.dtype(), options_.op);
       return true;
     };
     for (std::size_t i = 0; i < own.size(); ++i) tree.sum(own[i], rows.row(i), shard);

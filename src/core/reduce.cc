@@ -2,13 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <complex>
 #include <concepts>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
 
+#include "core/averages.h"
 #include "core/dispatch.h"
+#include "core/exact_sum.h"
 #include "core/kernels.h"
 #include "hocket/error.h"
 
@@ -56,7 +59,7 @@ void complex_product(void* const* outs,
   copy_to_others(outs, n_outs, count * sizeof(T));
 }
 
-// Adds as the sum does, wrapping around, then divides toward zero.
+// A block at a time, as an out may be a source.
 template <Integer T>
 void integer_average(void* const* outs,
                      int n_outs,
@@ -64,15 +67,51 @@ void integer_average(void* const* outs,
                      int n_sources,
                      std::size_t count,
                      int average_over) {
-  using Wide = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
-  const auto divisor = static_cast<Wide>(average_over);
-  wrapping_kernel<std::make_unsigned_t<T>>(ReduceOp::kSum, Stores::kCached)(
-      outs, 1, sources, n_sources, count, 1);
-  for (std::size_t i = 0; i < count; ++i) {
-    const auto sum = static_cast<Wide>(element<T>(outs[0], i));
-    set_element(outs[0], i, static_cast<T>(sum / divisor));
+  constexpr std::size_t kBlock = 256;
+  for (std::size_t at = 0; at < count; at += kBlock) {
+    const std::size_t length = std::min(kBlock, count - at);
+    ExactSum<T> sums[kBlock];
+    for (int s = 0; s < n_sources; ++s) {
+      for (std::size_t i = 0; i < length; ++i) sums[i].add(element<T>(sources[s], at + i));
+    }
+    for (std::size_t i = 0; i < length; ++i) {
+      set_element(outs[0], at + i, sums[i].divided(average_over));
+    }
   }
   copy_to_others(outs, n_outs, count * sizeof(T));
+}
+
+template <Integer T>
+void widen_for_average(void* out, const void* in, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const T value = element<T>(in, i);
+    if constexpr (sizeof(T) == 8) {
+      const ExactSum<T> sum(value);
+      set_element(out,
+                  i,
+                  std::complex<double>(static_cast<double>(sum.high()),
+                                       static_cast<double>(sum.low())));
+    } else {
+      set_element(out, i, static_cast<std::int64_t>(value));
+    }
+  }
+}
+
+template <Integer T>
+ExactSum<T> sum_in_halves(std::complex<double> halves) {
+  return {static_cast<std::int64_t>(halves.real()), static_cast<std::int64_t>(halves.imag())};
+}
+
+template <Integer T>
+void narrow_average(void* out, const void* in, std::size_t count, int average_over) {
+  for (std::size_t i = 0; i < count; ++i) {
+    if constexpr (sizeof(T) == 8) {
+      const auto sum = sum_in_halves<T>(element<std::complex<double>>(in, i));
+      set_element(out, i, sum.divided(average_over));
+    } else {
+      set_element(out, i, ExactSum<T>(element<std::int64_t>(in, i)).divided(average_over));
+    }
+  }
 }
 
 template <typename T>
@@ -129,12 +168,26 @@ void widen(void* out, const void* in, std::size_t count, DType from) {
   });
 }
 
+void widen(void* out, const void* in, std::size_t count, DType from, ReduceOp op) {
+  if (op != ReduceOp::kAvg) return widen(out, in, count, from);
+  dispatch(from, [&]<typename T>() {
+    if constexpr (Integer<T>) {
+      widen_for_average<T>(out, in, count);
+    } else {
+      widen(out, in, count, from);
+    }
+  });
+}
+
 void narrow(void* out, const void* in, std::size_t count, DType to, ReduceOp op, int average_over) {
   dispatch(to, [&]<typename T>() {
     const int divisor = op == ReduceOp::kAvg ? average_over : 1;
     if constexpr (SmallFloat<T>) {
-      narrow_small<T>(out, in, count, static_cast<float>(divisor));
-    } else if (divisor != 1) {
+      return narrow_small<T>(out, in, count, static_cast<float>(divisor));
+    } else if constexpr (Integer<T>) {
+      if (op == ReduceOp::kAvg) return narrow_average<T>(out, in, count, divisor);
+    }
+    if (divisor != 1) {
       reduce(out, &in, 1, count, to, ReduceOp::kAvg, divisor, Stores::kCached);
     } else if (out != in) {
       copy(out, in, count * sizeof(T), Stores::kCached);

@@ -19,7 +19,7 @@ namespace hocket::core {
 enum class Stores { kCached, kStreaming };
 
 // outs[.][i] = finish(sources[0][i] op sources[1][i] op ...) for i in [0, count): from left to
-// right, in the accumulation type of the dtype, rounded once, at the end. kAvg adds and then
+// right, in the accumulation type of the dtype, rounded once, at the end. kAvg adds exactly and then
 // divides by `average_over`, which other ops ignore. An out may equal any of the sources, never
 // overlap one or another out otherwise; `n_outs` and `n_sources` are at least 1. Streaming stores
 // are fenced before the return, and need no memory in between to reach several outs that lie alike
@@ -53,7 +53,7 @@ void add(void* out, const void* a, const void* b, std::size_t count, DType dtype
 // memcpy with a choice of stores. Streaming stores are fenced before the return.
 void copy(void* out, const void* in, std::size_t bytes, Stores stores);
 
-// The type reductions of `dtype` add in: float32 for the floats of 16 and 8 bits, else itself.
+// The type sums of `dtype` are added in: float32 for floats of 16 and 8 bits; see also averages.h.
 constexpr DType accumulation_type(DType dtype) noexcept {
   switch (dtype) {
     case DType::kFloat16:

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "algorithm/partial.h"
+#include "algorithm/scratch.h"
 #include "core/reduce.h"
 #include "pool/checks.h"
 
@@ -82,11 +84,46 @@ int count_all(Communicator& across, std::size_t mine) {
   return static_cast<int>(count);
 }
 
+// Averages integers of all processes: their exact sums, wider than the elements, travel.
+void average_integers(Pool& pool, In in, ArrayView out, Out copies, Communicator& across) {
+  const algorithm::Partial partial(out.dtype(), ReduceOp::kAvg, count_all(across, in.size()));
+  const algorithm::Scratch sums(out.count() * partial.element());
+  const auto in_part = [&](Seat& seat, const auto& f) {
+    in_chunks(part_of(out, seat.index, seat.size),
+              out.dtype(),
+              [&](std::size_t first, std::size_t count) {
+                f(sums.get() + first * partial.element(), first, count);
+              });
+  };
+  const auto bytes_at = [](ConstArrayView array, std::size_t first) {
+    return static_cast<const std::byte*>(at(array, first));
+  };
+  pool.run([&](Seat& seat) {
+    in_part(seat, [&](std::byte* sum, std::size_t first, std::size_t count) {
+      partial.load(sum, bytes_at(in[0], first), count);
+      for (const ConstArrayView& next : in.subspan(1)) {
+        partial.fold_in(sum, bytes_at(next, first), count);
+      }
+    });
+  });
+  across.all_reduce(ArrayView(sums.get(), out.count(), partial.dtype()), {.op = partial.op()});
+  pool.run([&](Seat& seat) {
+    in_part(seat, [&](const std::byte* sum, std::size_t first, std::size_t count) {
+      partial.finish(static_cast<std::byte*>(at(out, first)), sum, count);
+      for (const ArrayView& copy : copies) {
+        core::copy(at(copy, first), at(out, first), count * size_of(out.dtype()), Stores::kCached);
+      }
+    });
+  });
+}
+
 // Reduces `in` into `out`, here and in all processes, then into `copies`.
 void reduce_on_host(
     Pool& pool, In in, ArrayView out, Out copies, const PoolReduceOptions& options) {
   Communicator* across = options.across;
   const bool apart = across != nullptr && options.op == ReduceOp::kAvg;
+  const bool is_integer = is_defined(ReduceOp::kBitAnd, out.dtype());  // an average of no bool
+  if (apart && is_integer) return average_integers(pool, in, out, copies, *across);
   const ReduceOp op = apart ? ReduceOp::kSum : options.op;
   const Out first_copies = across != nullptr ? Out() : copies;
   pool.run([&](Seat& seat) {

@@ -145,9 +145,9 @@ T reduced(ReduceOp op, int ranks, const Value& value) {
     T result = value(0);
     for (int r = 1; r < ranks; ++r) result = combine_integers<T>(op, result, value(r));
     if (op != ReduceOp::kAvg) return result;
-    if constexpr (std::is_signed_v<T>) return static_cast<T>(std::int64_t{result} / ranks);
-    return static_cast<T>(std::uint64_t{static_cast<std::make_unsigned_t<T>>(result)} /
-                          static_cast<std::uint64_t>(ranks));
+    __extension__ __int128 sum = 0;
+    for (int r = 0; r < ranks; ++r) sum += value(r);
+    return static_cast<T>(sum / ranks);
   } else if constexpr (Complex<T>) {
     using Real = typename T::value_type;
     T result = value(0);

@@ -15,8 +15,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "core/averages.h"
 #include "core/dispatch.h"
-#include "core/reduce.h"
 #include "hocket/error.h"
 #include "hocket/types.h"
 
@@ -112,9 +112,9 @@ T expected_element(const std::vector<T>& values, ReduceOp op, int average_over) 
       result = integer_operation(op, result, values[s]);
     }
     if (op != ReduceOp::kAvg) return result;
-    if constexpr (std::is_signed_v<T>) return static_cast<T>(std::int64_t{result} / average_over);
-    return static_cast<T>(std::uint64_t{static_cast<std::make_unsigned_t<T>>(result)} /
-                          static_cast<std::uint64_t>(average_over));
+    __extension__ __int128 sum = 0;
+    for (const T value : values) sum += value;
+    return static_cast<T>(sum / average_over);
   } else {
     using A = std::conditional_t<kIsSmall<T>, float, T>;
     auto result = static_cast<A>(values[0]);
@@ -477,18 +477,18 @@ TEST_P(EachDType, SeveralOutsHoldTheSame) {
 TEST_P(EachDType, WidenAddNarrowEqualsReduce) {
   dispatch(dtype(), [&]<typename T>() {
     constexpr std::size_t kCount = 101;
-    const std::size_t wide = size_of(accumulation_type(dtype()));
     Unaligned<T> a(kCount, 3), b(kCount, 9), direct(kCount, 1), by_steps(kCount, 2);
     for (std::size_t i = 0; i < kCount; ++i) {
       a.set(i, make_value<T>(random_, false));
       b.set(i, make_value<T>(random_, false));
     }
-    std::vector<std::byte> x(kCount * wide), y(kCount * wide);
-    widen(x.data(), a.data(), kCount, dtype());
-    widen(y.data(), b.data(), kCount, dtype());
-    add(x.data(), x.data(), y.data(), kCount, accumulation_type(dtype()));
     for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kAvg}) {
       if (!is_defined(op, dtype())) continue;
+      const DType wide = accumulation_type(dtype(), op);
+      std::vector<std::byte> x(kCount * size_of(wide)), y(kCount * size_of(wide));
+      widen(x.data(), a.data(), kCount, dtype(), op);
+      widen(y.data(), b.data(), kCount, dtype(), op);
+      add(x.data(), x.data(), y.data(), kCount, wide);
       narrow(by_steps.data(), x.data(), kCount, dtype(), op, 2);
       const void* const sources[] = {a.data(), b.data()};
       reduce(direct.data(), sources, 2, kCount, dtype(), op, 2, Stores::kCached);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "core/exact_sum.h"
 #include "engines/peer/kernels/elements.h"
 #include "engines/peer/kernels/marks.h"
 #include "hocket/types.h"
@@ -102,14 +103,11 @@ HOCKET_ANYWHERE std::uint32_t combine_bits(FoldOperation operation,
   return operation == FoldOperation::kOr ? a | b : a ^ b;
 }
 
-// Sums of integers wrap around in the element's own width first. Products of complex numbers, of
-// which there are no averages here, stay.
+// Divides sums of floats; other numbers, whose averages are not made of such sums, stay.
 template <typename T>
 HOCKET_ANYWHERE typename Number<T>::Wide divide(typename Number<T>::Wide sum, int divisor) {
   using Wide = typename Number<T>::Wide;
-  if constexpr (std::is_integral_v<T>) {
-    return static_cast<Wide>(static_cast<T>(sum)) / static_cast<Wide>(divisor);
-  } else if constexpr (std::is_floating_point_v<Wide>) {
+  if constexpr (std::is_floating_point_v<Wide>) {
     return sum / static_cast<Wide>(divisor);
   } else {
     return sum;
@@ -172,11 +170,34 @@ HOCKET_ANYWHERE Vector sum_vectors(const Vector (&v)[kMost], int n, int divisor)
   return fold_cell<T, kMost, Vector>(FoldOperation::kSum, n, divisor, [&](int s) { return v[s]; });
 }
 
+// Element by element: the sums of integers do not wrap around.
+template <typename T>
+HOCKET_ANYWHERE Vector average_integers(const Vector* v, int n, int divisor) {
+  Vector result;
+  auto* to = reinterpret_cast<std::byte*>(&result);
+  HOCKET_KEEP_LOOP
+  for (std::uint32_t at = 0; at < kVectorBytes; at += sizeof(T)) {
+    core::ExactSum<T> sum;
+    HOCKET_KEEP_LOOP
+    for (int s = 0; s < n; ++s) {
+      T value;
+      std::memcpy(&value, reinterpret_cast<const std::byte*>(&v[s]) + at, sizeof(T));
+      sum.add(value);
+    }
+    const T average = sum.divided(divisor);
+    std::memcpy(to + at, &average, sizeof(T));
+  }
+  return result;
+}
+
 // Word by word, or element by element where those are larger: little code, for the many.
 template <typename T>
 HOCKET_ANYWHERE Vector fold_words(FoldCode code, const Vector* v, int n) {
   using Stored = typename Number<T>::Stored;
   using Cell = std::conditional_t<(sizeof(Stored) > sizeof(std::uint32_t)), Stored, std::uint32_t>;
+  if constexpr (std::is_integral_v<T>) {
+    if (code.divisor != 1) return average_integers<T>(v, n, code.divisor);
+  }
   Vector result;
   auto* to = reinterpret_cast<std::byte*>(&result);
   HOCKET_KEEP_LOOP
