@@ -3,7 +3,7 @@
 #
 # Installs a build into a folder of its own, moves that away (nothing may depend on where it was
 # installed first), and builds and runs outside programs against it: by find_package, and by
-# pkg-config, there in C and Fortran too.
+# pkg-config, there in C and Fortran too. Kernels on the installed headers are compiled only.
 set -eu
 build=$1 cxx=$2 generator=$3
 source=$(cd "$(dirname "$0")/outside" && pwd)
@@ -13,6 +13,17 @@ trap 'rm -rf "$work"' EXIT
 cmake --install "$build" --prefix "$work/first" >"$work/install.log" ||
   { cat "$work/install.log"; exit 1; }
 mv "$work/first" "$work/prefix"
+
+echo "headers"
+diff -r "$source/../../../include/hocket" "$work/prefix/include/hocket"
+
+nvcc=$(PATH=$PATH:/usr/local/cuda/bin command -v nvcc || true)
+if [ -n "$nvcc" ]; then
+  echo "in CUDA C++"
+  "$nvcc" -std=c++20 -I"$work/prefix/include" -c "$source/kernel.cu" -o "$work/kernel.o"
+else
+  echo "nvcc: not found, skipped"
+fi
 
 echo "by find_package"
 cmake -G "$generator" -S "$source" -B "$work/cmake" -DCMAKE_PREFIX_PATH="$work/prefix" \
