@@ -4,6 +4,8 @@
 #include <cstring>
 #include <exception>
 
+#include "base/short_text.h"
+
 namespace hocket::algorithm {
 
 using engine::Kind;
@@ -121,8 +123,7 @@ std::string ByOperator::combined(const Combine& combine, UnitRange mine) {
   } catch (const std::exception& error) {
     std::string text = error.what();
     if (text.empty()) text = "it did not say why";
-    if (text.size() > kMostText) text.resize(kMostText);
-    return text;
+    return base::shortened(text, kMostText);
   } catch (...) {
     return "it threw what is no std::exception";
   }

@@ -1,8 +1,10 @@
 // A text of fixed size: for memory that processes share, for files, for what ranks tell each other.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <string>
 #include <string_view>
 
 namespace hocket::base {
@@ -20,6 +22,39 @@ struct ShortText {
   }
   bool empty() const noexcept { return chars[0] == '\0'; }
   std::string_view view() const noexcept { return {chars, strnlen(chars, kBytes)}; }
+};
+
+// How much of a text fits with " ..." behind it: whole clauses, or else whole words.
+inline std::size_t length_of_whole_part(std::string_view text, std::size_t most) noexcept {
+  const std::string_view fits = text.substr(0, most - 4);
+  const std::size_t clause = std::max(fits.rfind("; ") + 1, fits.rfind(". ") + 1);
+  if (clause > most / 3) return clause - 1;
+  const std::size_t word = fits.rfind(' ');
+  if (word != std::string_view::npos && word > 0) return word;
+  std::size_t end = fits.size();
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // of UTF-8
+  return end;
+}
+
+// The text, or a part that is not longer than `most` with its dots.
+inline std::string shortened(std::string_view text, std::size_t most) {
+  if (text.size() <= most) return std::string(text);
+  return std::string(text.substr(0, length_of_whole_part(text, most))) + " ...";
+}
+
+// The same for sentences: one that is too long is cut after a clause or a word, and says so.
+template <std::size_t kBytes>
+struct ShortSentence : ShortText<kBytes> {
+  ShortSentence& operator=(std::string_view text) noexcept {
+    if (text.size() <= kBytes) {
+      ShortText<kBytes>::operator=(text);
+      return *this;
+    }
+    const std::size_t length = length_of_whole_part(text, kBytes);
+    ShortText<kBytes>::operator=(text.substr(0, length));
+    std::memcpy(this->chars + length, " ...", 4);
+    return *this;
+  }
 };
 
 }  // namespace hocket::base

@@ -19,7 +19,7 @@ inline constexpr std::size_t kWaitTextBytes = 120;
 
 enum FailureState : std::uint32_t { kNoFailure, kFailureBeingWritten, kFailureWritten };
 
-using FailureText = base::ShortText<Failure::kTextBytes>;
+using FailureText = base::ShortSentence<Failure::kTextBytes>;
 
 struct GroupHeader {
   alignas(kApart) base::Atomic<std::uint32_t> failure{kNoFailure};
@@ -144,7 +144,7 @@ struct alignas(kApart) SharedRebuildRefusal {
 // The message that a rank waits for; the same. `version` is odd while the text changes.
 struct alignas(kApart) SharedWait {
   base::Atomic<std::uint32_t> version{0};
-  base::ShortText<kWaitTextBytes> text;
+  base::ShortSentence<kWaitTextBytes> text;
 
   void write(std::string_view what) noexcept {
     const std::uint32_t before = version.load(std::memory_order_relaxed);

@@ -234,7 +234,7 @@ bool DeviceEngines::is_connected(const engine::DeviceEngine& engine) const noexc
 bool DeviceEngines::connect(engine::DeviceEngine& engine,
                             const engine::Introduction& introduction) {
   struct Outcome {
-    base::ShortText<160> why_not;
+    base::ShortSentence<160> why_not;
     bool surprising = true;
   } own;
   try {

@@ -20,7 +20,7 @@ void DeviceCalls::tell(const std::string& what,
                        const std::string& why_not,
                        const engine::Signature& shown,
                        std::optional<Duration> allowed) {
-  base::ShortText<160> own;
+  base::ShortSentence<160> own;
   own = why_not;
   const auto all = gather_values(own, shown, allowed);
   for (std::size_t rank = 0; rank < all.size(); ++rank) {

@@ -5,8 +5,8 @@
 
 namespace hocket::failure {
 
-base::ShortText<200> reason_of_caught() noexcept {
-  base::ShortText<200> text;
+base::ShortSentence<200> reason_of_caught() noexcept {
+  base::ShortSentence<200> text;
   try {
     throw;
   } catch (const std::bad_alloc&) {

@@ -9,7 +9,7 @@
 namespace hocket::failure {
 
 // Takes no memory, as that may be what there is none of.
-base::ShortText<200> reason_of_caught() noexcept;
+base::ShortSentence<200> reason_of_caught() noexcept;
 
 // `text`, or what fits where there is no memory for it.
 std::string text_within_memory(std::string_view text) noexcept;

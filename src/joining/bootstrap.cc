@@ -23,7 +23,7 @@ namespace {
 struct Word {
   base::ShortText<16> job;  // hexadecimal digits
   base::ShortText<256> address;
-  base::ShortText<512> problem;  // not empty: rank 0 cannot serve, and why
+  base::ShortSentence<512> problem;  // not empty: rank 0 cannot serve, and why
   std::array<std::byte, Key::kBytes> key{};
 };
 static_assert(std::is_trivially_copyable_v<Word>);

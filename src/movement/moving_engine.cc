@@ -45,7 +45,7 @@ constexpr auto kNap = std::chrono::microseconds(30);
 constexpr auto kBetweenLooks = std::chrono::milliseconds(5);
 
 struct MovementCard {
-  base::ShortText<120> why_not;
+  base::ShortSentence<120> why_not;
   bool surprising = false;  // somebody should be told of that
 };
 

@@ -21,7 +21,7 @@ struct Facts {
   std::int32_t pes = 0;     // likewise
   std::uint64_t world = 0;  // of the world, as hocket has named it; 0: it has not
   std::int32_t pieces = 0;  // that hocket has in its heap
-  base::ShortText<160> why_not;
+  base::ShortSentence<160> why_not;
 };
 
 // A value: equal on all ranks.

@@ -22,7 +22,7 @@ constexpr base::SettingRow kRows[]{
 // What a rank tells the others.
 struct NcclCard {
   std::int32_t version = 0;  // 0: there is none
-  base::ShortText<160> why_not;
+  base::ShortSentence<160> why_not;
 };
 
 // Empty: all ranks have it, in one version.

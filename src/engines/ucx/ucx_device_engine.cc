@@ -25,7 +25,7 @@ constexpr int kMostRounds = 100;
 struct RankReach {
   bool direct = true;  // by lanes for GPUs' memory
   int missing = -1;    // a rank that it does not reach at all, and why
-  base::ShortText<120> why_not;
+  base::ShortSentence<120> why_not;
 };
 
 movement::Mover mover_of(const UcxDeviceOptions& options) {
