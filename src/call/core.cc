@@ -22,6 +22,7 @@ void CallGuard::enter() {
     core_.refuse_in_callback();
     if (found == TurnLock::Who::kUser) {
       if (!core_.open_) core_.raise_unusable();  // that user is closing it
+      if (core_.turn_.is_user_here()) core_.refuse_within_call();
       throw InvalidArgument(fmt::format(
           "two threads are using communicator {} at once; give each a duplicate() of its own, or "
           "let them take turns",
@@ -103,7 +104,15 @@ void Core::refuse_forked() const {
       membership_.name));
 }
 
+void Core::refuse_within_call() const {
+  throw InvalidArgument(fmt::format(
+      "an operator, or a signal's handler, uses communicator {} within a call of that very "
+      "communicator; have it set a flag, and make its call after that one",
+      membership_.name));
+}
+
 void Core::refuse_in_callback() const {
+  if (stepper_.load(std::memory_order_relaxed) == base::this_thread()) refuse_within_call();
   if (!is_in_callback()) return;
   throw InvalidArgument(
       fmt::format("a callback that Work::on_done was given uses communicator {} while it tells of "

@@ -123,7 +123,9 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   // Whether this thread runs a callback of one of its calls. It has the turn then, in the middle of
   // a step, so that whatever waits for the turn would wait for ever: that is refused.
   bool is_in_callback() const noexcept { return runner_ && runner_->is_concluding_here(); }
+  // The same of a thread at a step, in which an operator or the handler of a signal runs.
   void refuse_in_callback() const;
+  [[noreturn]] void refuse_within_call() const;
 
   // --- Refusals -------------------------------------------------------------------------------
   // What a rank does by itself before its part of its next call, outside of any call: memory it
@@ -206,6 +208,7 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
  protected:
   friend class CallGuard;
   friend class LentTurn;
+  class Step;
 
   // What calls on GPUs add to this. They are no part of it, but for these questions.
   virtual bool awaits_gpu() const noexcept { return false; }
@@ -264,6 +267,7 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   Engines engines_;
   Tracing tracing_;
   TurnLock turn_;
+  std::atomic<std::uintptr_t> stepper_{0};  // the thread within a Step, by this_thread(); 0: none
   std::atomic<bool> open_{false};  // until it is closed
   int eager_polls_ = 0;
   bool bound_ = false;  // see Bound

@@ -7,6 +7,31 @@ namespace hocket::call {
 using base::Deadline;
 using control::Cause;
 
+// A step of a thread that takes no part as a user; false: another thread is in.
+class Core::Step {
+ public:
+  Step(Core& core, TurnLock::Who who) : core_(core), is_in_(core.turn_.try_enter(who, &found_)) {
+    if (is_in_) core_.stepper_.store(base::this_thread(), std::memory_order_relaxed);
+  }
+  ~Step() {
+    if (!is_in_) return;
+    core_.stepper_.store(0, std::memory_order_relaxed);
+    core_.turn_.leave();
+  }
+  Step(const Step&) = delete;
+  Step& operator=(const Step&) = delete;
+  explicit operator bool() const noexcept { return is_in_; }
+  // Whether it is this thread that is in, as a user.
+  bool is_within_call() const noexcept {
+    return found_ == TurnLock::Who::kUser && core_.turn_.is_user_here();
+  }
+
+ private:
+  Core& core_;
+  TurnLock::Who found_ = TurnLock::Who::kNobody;
+  const bool is_in_;
+};
+
 bool Core::wait(Operation& operation, Deadline until) {
   if (!operation.done()) refuse_in_callback();
   Waiter waiter(surroundings_->host());
@@ -14,16 +39,20 @@ bool Core::wait(Operation& operation, Deadline until) {
   const Awaiting awaiting(operation);
   live::LongWait long_wait(*long_waits_);
   const auto advance = [&](bool look) {
-    if (!turn_.try_enter(TurnLock::Who::kWaiter)) return;
-    const std::uint32_t before = runner_->resumptions();
-    const bool moved = runner_->advance(look) || runner_->resumptions() != before;
-    try {
-      if (look && surroundings_->interrupted()) raise(inquiry_->interruption());
-      if (look) look_for_returned(operation);
-    } catch (...) {
-      runner_->fail_all(std::current_exception());
+    bool moved = false;
+    {
+      const Step step(*this, TurnLock::Who::kWaiter);
+      if (step.is_within_call()) refuse_within_call();
+      if (!step) return;
+      const std::uint32_t before = runner_->resumptions();
+      moved = runner_->advance(look) || runner_->resumptions() != before;
+      try {
+        if (look && surroundings_->interrupted()) raise(inquiry_->interruption());
+        if (look) look_for_returned(operation);
+      } catch (...) {
+        runner_->fail_all(std::current_exception());
+      }
     }
-    turn_.leave();
     if (look && !operation.done()) long_wait.look(operation.call.awaited, operation.call.shown);
     if (moved) waiter.moved();
   };
@@ -86,19 +115,21 @@ void Core::look_at_streams() noexcept {
 
 void Core::poke() {
   if (forks_.forked()) raise_unusable();
-  if (!turn_.try_enter(TurnLock::Who::kWaiter)) return;
-  runner_->advance(true);
-  turn_.leave();
+  const Step step(*this, TurnLock::Who::kWaiter);
+  if (step) runner_->advance(true);
 }
 
 Core::Turn Core::progress() noexcept {
-  if (!turn_.try_enter(TurnLock::Who::kProgress)) return Turn::kIdle;
-  const bool moved = open_ && runner_->advance(true);
-  if (open_ && surroundings_->host().is_in_task()) look_for_returned();
-  if (open_) look_at_streams();
-  const bool left = runner_->busy();
-  const bool awaits = left && awaits_gpu();
-  turn_.leave();
+  bool moved = false, left = false, awaits = false;
+  {
+    const Step step(*this, TurnLock::Who::kProgress);
+    if (!step) return Turn::kIdle;
+    moved = open_ && runner_->advance(true);
+    if (open_ && surroundings_->host().is_in_task()) look_for_returned();
+    if (open_) look_at_streams();
+    left = runner_->busy();
+    awaits = left && awaits_gpu();
+  }
   // Who waits may have found this thread at it, and gone to sleep.
   control::HostControl& host = surroundings_->host();
   if (moved) host.ring(host.self());

@@ -1,0 +1,129 @@
+"""A call within a call of the same communicator: the handler of a signal and an operator are told so."""
+
+import threading
+
+import numpy as np
+import pytest
+from helpers import run_job, threads
+
+import hocket
+
+WORDS = "an operator, or a signal's handler, uses communicator world within a call"
+
+# A handler that runs while rank 0 waits in `outer` makes the call `inner`.
+HANDLER = """
+import signal, sys, time
+import numpy as np
+import hocket
+
+comm = hocket.init()
+early = comm.all_reduce_async(np.ones(1)) if "early" in sys.argv[2] else None
+outer = {
+    "barrier": lambda: comm.barrier(),
+    "wait": lambda: comm.barrier_async().wait(),
+    "recv": lambda: comm.recv(np.zeros(1), 1) if comm.rank == 0 else comm.send(np.zeros(1), 0),
+    "all_gather_object": lambda: comm.all_gather_object(1),
+}[sys.argv[1]]
+inner = {
+    "barrier": lambda: comm.barrier(),
+    "all_reduce": lambda: comm.all_reduce(np.ones(1)),
+    "async": lambda: comm.barrier_async(),
+    "wait early": lambda: early.wait(),
+    "send": lambda: comm.send(np.zeros(1), 1),
+    "probe": lambda: comm.probe_now(),
+}[sys.argv[2]]
+said = []
+
+def handle(*_):
+    try:
+        inner()
+        said.append("")
+    except hocket.InvalidArgument as error:
+        said.append(str(error))
+
+comm.send(np.zeros(1), 1, tag=9) if comm.rank == 0 else comm.recv(np.zeros(1), 0, tag=9)
+if comm.rank == 0:
+    signal.signal(signal.SIGALRM, handle)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+else:
+    time.sleep(1)
+outer()
+if early:
+    assert early.wait()[0] == 2
+comm.barrier()
+if comm.rank == 0:
+    assert len(said) == 1, said
+    assert {words!r} in said[0] or (early and said[0] == ""), said
+"""
+
+
+@pytest.mark.parametrize("outer", ["barrier", "wait", "recv", "all_gather_object"])
+@pytest.mark.parametrize("inner", ["barrier", "all_reduce", "async", "wait early", "send", "probe"])
+def test_a_signal_s_handler(tmp_path, outer, inner):
+    (tmp_path / "program.py").write_text(HANDLER.replace("{words!r}", repr(WORDS)))
+    done = run_job(2, tmp_path / "program.py", outer, inner, env={"HOCKET_DEADLINE": "15"}, timeout=40)
+    assert done.returncode == 0, done.stdout
+
+
+INNER = {
+    "all_reduce": lambda comm: comm.all_reduce(np.ones(1)),
+    "barrier": lambda comm: comm.barrier(),
+    "wait": lambda comm: comm.barrier_async().wait(),
+    "send": lambda comm: comm.send(np.ones(1), 1 - comm.rank),
+}
+
+
+@pytest.mark.parametrize("verb", ["block", "async", "prepared"])
+@pytest.mark.parametrize("inner", INNER)
+def test_an_operator(inner, verb):
+    def body(comm):
+        def combine(a, b):
+            try:
+                INNER[inner](comm)
+            except hocket.InvalidArgument as error:
+                said.append(str(error))
+                raise
+            return a + b
+
+        op = hocket.Operator(combine)
+        with pytest.raises((hocket.InvalidArgument, ValueError)):
+            if verb == "block":
+                comm.all_reduce(np.ones(4), op=op, deadline=15)
+            elif verb == "async":
+                comm.all_reduce_async(np.ones(4), op=op, deadline=15).wait()
+            else:
+                comm.prepare_all_reduce(np.ones(4), op=op)()
+        assert comm.all_reduce(1) == 2
+
+    said = []
+    threads(2, body)
+    assert said and all(WORDS in text for text in said)
+
+
+def test_two_threads_are_still_told_of_two():
+    inside = threading.Event()
+    said = []
+
+    def second(comm):
+        inside.wait()
+        for _ in range(1000):
+            try:
+                comm.barrier()
+            except hocket.InvalidArgument as error:
+                said.append(str(error))
+                return
+
+    def body(comm):
+        if comm.rank == 1:
+            inside.wait(20)
+            threading.Event().wait(0.5)
+            comm.barrier()
+            return
+        thread = threading.Thread(target=second, args=[comm])
+        thread.start()
+        threading.Timer(0.1, inside.set).start()
+        comm.barrier()
+        thread.join()
+
+    threads(2, body)
+    assert said and "two threads are using communicator world at once" in said[0]
