@@ -10,7 +10,8 @@
 namespace hocket::algorithm {
 
 // Partial results lie in the accumulation type, and averages in it as sums, so that a result is
-// rounded and divided once, at the end, by whatever way it came. Averages of integers are exact. A value; counts are elements.
+// rounded and divided once, at the end, by whatever way it came. Averages of integers are exact. A
+// value; counts are elements.
 class Partial {
  public:
   // Of arrays of `dtype`, in the end reduced by `op` over so many ranks.

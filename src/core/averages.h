@@ -11,7 +11,8 @@ namespace hocket::core {
 // int64, and those of 64 bits in complex128, whose parts hold the sums of the high and the low 32
 // bits: exact for 2^21 arrays, and in any order.
 constexpr DType accumulation_type(DType dtype, ReduceOp op) noexcept {
-  if (op != ReduceOp::kAvg || !is_defined(ReduceOp::kBitAnd, dtype)) return accumulation_type(dtype);
+  if (op != ReduceOp::kAvg || !is_defined(ReduceOp::kBitAnd, dtype))
+    return accumulation_type(dtype);
   return size_of(dtype) == 8 ? DType::kComplex128 : DType::kInt64;
 }
 

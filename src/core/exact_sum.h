@@ -22,8 +22,7 @@ class ExactSum {
 
 // Integers of 64 bits are added up in two halves: the sum is high * 2^32 + low.
 template <typename T>
-  requires(sizeof(T) == 8)
-class ExactSum<T> {
+requires(sizeof(T) == 8) class ExactSum<T> {
  public:
   constexpr ExactSum() = default;
   constexpr ExactSum(std::int64_t high, std::int64_t low) : high_(high), low_(low) {}

@@ -87,10 +87,10 @@ void widen_for_average(void* out, const void* in, std::size_t count) {
     const T value = element<T>(in, i);
     if constexpr (sizeof(T) == 8) {
       const ExactSum<T> sum(value);
-      set_element(out,
-                  i,
-                  std::complex<double>(static_cast<double>(sum.high()),
-                                       static_cast<double>(sum.low())));
+      set_element(
+          out,
+          i,
+          std::complex<double>(static_cast<double>(sum.high()), static_cast<double>(sum.low())));
     } else {
       set_element(out, i, static_cast<std::int64_t>(value));
     }

@@ -19,11 +19,11 @@ namespace hocket::core {
 enum class Stores { kCached, kStreaming };
 
 // outs[.][i] = finish(sources[0][i] op sources[1][i] op ...) for i in [0, count): from left to
-// right, in the accumulation type of the dtype, rounded once, at the end. kAvg adds exactly and then
-// divides by `average_over`, which other ops ignore. An out may equal any of the sources, never
-// overlap one or another out otherwise; `n_outs` and `n_sources` are at least 1. Streaming stores
-// are fenced before the return, and need no memory in between to reach several outs that lie alike
-// in their lines.
+// right, in the accumulation type of the dtype, rounded once, at the end. kAvg adds exactly and
+// then divides by `average_over`, which other ops ignore. An out may equal any of the sources,
+// never overlap one or another out otherwise; `n_outs` and `n_sources` are at least 1. Streaming
+// stores are fenced before the return, and need no memory in between to reach several outs that lie
+// alike in their lines.
 using ReduceKernel = void (*)(void* const* outs,
                               int n_outs,
                               const void* const* sources,
