@@ -38,6 +38,7 @@ std::vector<std::size_t> sizes_of(const Arguments& arguments) {
        size *= static_cast<std::size_t>(arguments.factor)) {
     sizes.push_back(size);
   }
+  if (!sizes.empty() && sizes.back() < max) sizes.push_back(max);
   if (sizes.empty()) {
     throw InvalidArgument(fmt::format(
         "--min {} is above --max {}: there is nothing to measure", arguments.min, arguments.max));

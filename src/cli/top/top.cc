@@ -267,6 +267,7 @@ int show(const TopArguments& arguments) {
       return kExitFailure;
     }
     print(jobs_table(jobs, view));
+    fmt::print("one of them whole: hocket top PID, such as hocket top {}\n", jobs.front().pid);
     return 0;
   }
   const FoundJob job = arguments.pid != 0 ? found_job(jobs, arguments.pid) : jobs.front();

@@ -71,6 +71,15 @@ def bench(tmp_path, *arguments):
 # --- What it writes -------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("least", "most", "wanted"),
+    [("8", "100", [8, 32, 100]), ("8", "128", [8, 32, 128]), ("1K", "3K", [1024, 3072]), ("8", "8", [8])],
+)
+def test_sizes_go_up_to_the_largest(tmp_path, least, most, wanted):
+    _, figures = bench(tmp_path, "all_reduce", "-n", 2, "--min", least, "--max", most)
+    assert [row["bytes"] for row in figures["rows"]] == wanted
+
+
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_every_collective_is_measured_and_verified(tmp_path, ranks):
     _, figures = bench(

@@ -280,3 +280,15 @@ def test_names_the_right_rank_and_call():
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count(" 3 ") == 12, done.stdout
+
+
+def test_says_how_one_of_several_jobs_is_chosen():
+    with job(PROGRAM) as one, job(PROGRAM) as other:
+        pids = {job_of(one)["pid"], job_of(other)["pid"]}
+        done = top()
+        assert done.returncode == 0
+        last = done.stdout.splitlines()[-1]
+        assert last.startswith("one of them whole: hocket top PID, such as hocket top ")
+        assert all(str(pid) in done.stdout for pid in pids)
+        chosen = top(last.split()[-1], "--once")
+        assert chosen.returncode == 0 and "rank" in chosen.stdout
