@@ -290,11 +290,22 @@ class Communicator:
     @property
     def deadline(self) -> float:
         """
-        Seconds that a call on this rank may take unless it says otherwise; infinity or None for ever.
+        Seconds that a call on this rank may take unless it says otherwise: infinity for ever, None for what the communicator was made with.
         """
 
     @deadline.setter
     def deadline(self, seconds: Timeout) -> None: ...
+
+    @property
+    def allow_pickle(self) -> bool:
+        """
+        Whether calls on this rank send and take what only pickle can carry, unless they say otherwise.
+
+        See `broadcast_object`. All ranks must say it. Communicators made of this one do as it does.
+        """
+
+    @allow_pickle.setter
+    def allow_pickle(self, allow: bool) -> None: ...
 
     @property
     def audit(self) -> bool:
@@ -774,7 +785,7 @@ class Communicator:
         Start `gather_v`; the arrays must be left alone until the Work is done.
         """
 
-    def scatter_v(self, x: Union[Array, Sequence[Array], None] = None, counts: Optional[Sequence[int]] = None, out: Optional[Array] = None, root: int = 0, deadline: Timeout = None, stream: Stream = None) -> Array:
+    def scatter_v(self, x: Union[Array, Sequence[Array], None] = None, out: Optional[Array] = None, counts: Optional[Sequence[int]] = None, root: int = 0, deadline: Timeout = None, stream: Stream = None) -> Array:
         """
         Hand the rows of the root's array out, counts[r] of them to rank r.
 
@@ -782,11 +793,11 @@ class Communicator:
         ----------
         x : array or list of arrays, optional
             At the root: all rows, rank after rank, or a list of arrays, one a rank. Elsewhere ignored.
+        out : array
+            This rank's rows; required at ranks other than the root.
         counts : sequence of int, optional
             At the root: rows of each rank; by default as even as it gets, the first ranks having one more.
             Of a list: elements; by default what its arrays have.
-        out : array
-            This rank's rows; required at ranks other than the root.
 
         Returns
         -------
@@ -794,7 +805,7 @@ class Communicator:
             `out`, or at the root a new array of its rows.
         """
 
-    def scatter_v_async(self, x: Union[Array, Sequence[Array], None] = None, counts: Optional[Sequence[int]] = None, out: Optional[Array] = None, root: int = 0, deadline: Timeout = None, stream: Stream = None) -> Work:
+    def scatter_v_async(self, x: Union[Array, Sequence[Array], None] = None, out: Optional[Array] = None, counts: Optional[Sequence[int]] = None, root: int = 0, deadline: Timeout = None, stream: Stream = None) -> Work:
         """
         Start `scatter_v`; the arrays must be left alone until the Work is done.
         """
@@ -923,7 +934,7 @@ class Communicator:
     def probe_now(self, source: int = -1, tag: int = 0) -> Optional[Envelope]:
         """`probe` without waiting: None where no message is there yet."""
 
-    def receives(self, shape: Any, dtype: Any = 'float64', source: int = -1, tag: int = 0, count: Optional[int] = None) -> AsyncIterator[tuple[Array, Received]]:
+    def receives(self, shape: Any, dtype: Any = 'float64', source: int = -1, tag: int = 0, count: Optional[int] = None, deadline: Timeout = None) -> AsyncIterator[tuple[Array, Received]]:
         """
         Messages one after the other: ``async for x, received in comm.receives(1000)``.
 
@@ -939,6 +950,8 @@ class Communicator:
             At least 0.
         count : int, optional
             How many to wait for; by default the loop does not end.
+        deadline : float or datetime.timedelta, optional
+            Seconds that each message may take; by default the communicator's `deadline`.
         """
 
     def send_recv(self, x: ArrayT, destination: int, out: Optional[ArrayT] = None, source: Optional[int] = None, tag: int = 0, deadline: Timeout = None, stream: Stream = None) -> ArrayT:
@@ -1050,7 +1063,7 @@ class Communicator:
             `x`.
         """
 
-    def broadcast_object(self, obj: Any = None, root: int = 0, allow_pickle: bool = False, deadline: Timeout = None) -> Any:
+    def broadcast_object(self, obj: Any = None, root: int = 0, allow_pickle: Optional[bool] = None, deadline: Timeout = None) -> Any:
         """
         Send the root's object to all ranks.
 
@@ -1059,35 +1072,37 @@ class Communicator:
         obj : object
             At the root what is sent: None, bool, int, float, complex, str, bytes, bytearray, arrays, NumPy's
             scalars, and lists, tuples and dicts of those. Elsewhere ignored. All arrive as they were sent,
-            but for arrays that are not NumPy's: those arrive as NumPy's.
+            but for arrays that are not NumPy's: those arrive as NumPy's. Refused are subclasses of these
+            types, and a list, dict, bytearray or array that the object holds twice.
         root : int
             The rank that sends.
-        allow_pickle : bool
-            Also send what else pickle can carry. Unpickling runs the code that the sender asks for: only
-            where all ranks are trusted, and all must say it.
+        allow_pickle : bool, optional
+            Send an object that holds anything else by pickle, as a whole. Unpickling runs the code that
+            the sender asks for: only where all ranks are trusted, and all must say it. By default the
+            communicator's `allow_pickle`.
 
         Returns
         -------
         object
-            The same on all ranks. At the root `obj` itself, unless it holds arrays that are not NumPy's.
+            The same on all ranks. At the root `obj` itself, unless arrays in it arrive as NumPy's.
         """
 
-    def gather_object(self, obj: Any, root: int = 0, allow_pickle: bool = False, deadline: Timeout = None) -> Optional[list[Any]]:
+    def gather_object(self, obj: Any, root: int = 0, allow_pickle: Optional[bool] = None, deadline: Timeout = None) -> Optional[list[Any]]:
         """
         The objects of all ranks, in order, at the root; None elsewhere. For the arguments see `broadcast_object`.
         """
 
-    def all_gather_object(self, obj: Any, allow_pickle: bool = False, deadline: Timeout = None) -> list[Any]:
+    def all_gather_object(self, obj: Any, allow_pickle: Optional[bool] = None, deadline: Timeout = None) -> list[Any]:
         """
         The objects of all ranks, in order, on every rank. For the arguments see `broadcast_object`.
         """
 
-    def scatter_object(self, objects: Optional[Sequence[Any]] = None, root: int = 0, allow_pickle: bool = False, deadline: Timeout = None) -> Any:
+    def scatter_object(self, objects: Optional[Sequence[Any]] = None, root: int = 0, allow_pickle: Optional[bool] = None, deadline: Timeout = None) -> Any:
         """
         Rank r gets objects[r] of the root. For the other arguments see `broadcast_object`.
         """
 
-    def send_object(self, obj: Any, destination: int, tag: int = 0, allow_pickle: bool = False, deadline: Timeout = None) -> None:
+    def send_object(self, obj: Any, destination: int, tag: int = 0, allow_pickle: Optional[bool] = None, deadline: Timeout = None) -> None:
         """
         Send an object to one rank, which receives it by `recv_object`.
 
@@ -1095,7 +1110,7 @@ class Communicator:
         `broadcast_object`, `destination` and `tag` those of `send`.
         """
 
-    def recv_object(self, source: int = -1, tag: int = 0, allow_pickle: bool = False, deadline: Timeout = None) -> ReceivedObject:
+    def recv_object(self, source: int = -1, tag: int = 0, allow_pickle: Optional[bool] = None, deadline: Timeout = None) -> ReceivedObject:
         """
         Receive what a rank sent by `send_object`.
 
@@ -1105,7 +1120,7 @@ class Communicator:
             The rank to receive from; `hocket.ANY_SOURCE` (-1) for whoever sends first.
         tag : int
             At least 0; `hocket.ANY_TAG` (-1) for whichever comes first, which must be an object.
-        allow_pickle : bool
+        allow_pickle : bool, optional
             Also take what only pickle can carry; see `broadcast_object`.
 
         Returns

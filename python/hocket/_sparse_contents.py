@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Optional
 import numpy as np
 
 from ._hocket import Communicator
-from ._types import Stream
+from ._types import Stream, type_in_words
 from .errors import InvalidArgument
 
 #: A sparse array or matrix of SciPy or CuPy, of two dimensions, in CSR, CSC or COO.
@@ -97,7 +97,7 @@ def kind_of(array: Any, name: str) -> Kind:
     kind = _find_kind(array)
     if kind is None:
         raise TypeError(
-            f"{name} is a {type(array).__name__}, expected a sparse array of SciPy or CuPy"
+            f"{name} is {type_in_words(array)}, expected a sparse array of SciPy or CuPy"
         )
     if array.format not in _FORMATS:
         raise TypeError(
@@ -177,7 +177,7 @@ def make_message(array: Sparse, name: str) -> Message:
 
 def make_messages(arrays: Any, comm: Communicator, name: str) -> list[Message]:
     if not isinstance(arrays, (list, tuple)):
-        raise InvalidArgument(f"{name} is a {type(arrays).__name__}, expected a list, one a rank")
+        raise InvalidArgument(f"{name} is {type_in_words(arrays)}, expected a list, one a rank")
     if len(arrays) != comm.size:
         raise InvalidArgument(f"{name} has {len(arrays)} entries, expected {comm.size}, one a rank")
     return [make_message(array, f"{name}[{i}]") for i, array in enumerate(arrays)]

@@ -24,6 +24,12 @@ Timeout = Optional[Union[float, timedelta]]
 Stream = Any
 
 
+def type_in_words(value: object) -> str:
+    """Of a value that was given in another's place: "an int", "None"."""
+    name = type(value).__name__
+    return "None" if value is None else f"{'an' if name[0] in 'aeioAEIO' else 'a'} {name}"
+
+
 class Received(NamedTuple):
     """Who sent a received message, and how many elements came."""
 

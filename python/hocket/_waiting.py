@@ -17,7 +17,7 @@ import numpy as np
 
 from ._ends import Ends
 from ._hocket import Communicator, Work, _Endings, _write_unraisable
-from ._types import Received, Timeout
+from ._types import Received, Timeout, type_in_words
 from .errors import InvalidArgument
 
 if TYPE_CHECKING:  # which takes its time
@@ -119,11 +119,17 @@ async def _look_until_end(work: Work, sleep: Callable[[float], Any]) -> None:
 
 
 async def receives(
-    comm: Communicator, shape: Any, dtype: Any, source: int, tag: int, count: Optional[int]
+    comm: Communicator,
+    shape: Any,
+    dtype: Any,
+    source: int,
+    tag: int,
+    count: Optional[int],
+    deadline: Timeout,
 ) -> AsyncIterator[tuple[Any, Received]]:
     """See `Communicator.receives`."""
     for _ in itertools.count() if count is None else range(count):
-        work = comm.recv_async(np.empty(shape, dtype), source, tag)
+        work = comm.recv_async(np.empty(shape, dtype), source, tag, deadline=deadline)
         x = await work
         received = work.received
         assert received is not None
@@ -174,7 +180,7 @@ def _end_callbacks() -> None:
 def add_done_callback(work: Work, fn: Callable[[Work], object]) -> None:
     """See `Work.add_done_callback`."""
     if not callable(fn):
-        raise InvalidArgument(f"fn is a {type(fn).__name__}; give a function of the Work")
+        raise InvalidArgument(f"fn is {type_in_words(fn)}; give a function of the Work")
     call = _Call(work, fn)
     if work.test():
         call.complete()
@@ -236,10 +242,10 @@ def _checked(works: Sequence[Work]) -> list[Work]:
     try:
         listed = list(works)
     except TypeError:
-        raise InvalidArgument(f"works is a {type(works).__name__}, expected a list of Work") from None
+        raise InvalidArgument(f"works is {type_in_words(works)}, expected a list of Work") from None
     for i, work in enumerate(listed):
         if not isinstance(work, Work):
-            raise InvalidArgument(f"works[{i}] is a {type(work).__name__}, expected a Work")
+            raise InvalidArgument(f"works[{i}] is {type_in_words(work)}, expected a Work")
     return listed
 
 

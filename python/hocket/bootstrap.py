@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Literal, Optional
 
+from ._types import type_in_words
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -70,7 +72,7 @@ class MPIBootstrap(Bootstrap):
         needed = ("Get_rank", "Get_size", "Bcast", "Allreduce")
         if not all(hasattr(comm, name) for name in needed):
             raise TypeError(
-                f"mpi is a {type(comm).__name__}; give an intracommunicator of mpi4py, such as "
+                f"mpi is {type_in_words(comm)}; give an intracommunicator of mpi4py, such as "
                 "mpi4py.MPI.COMM_WORLD"
             )
         self._comm = comm

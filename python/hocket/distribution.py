@@ -18,7 +18,7 @@ import numpy as np
 from ._arrays import is_on_gpu
 from ._hocket import Communicator, _Redistribution
 from ._refusals import announcing, collective
-from ._types import Array, Timeout
+from ._types import Array, Timeout, type_in_words
 from .errors import InvalidArgument
 
 __all__ = [
@@ -291,7 +291,7 @@ class Redistribution:
         """`out`, or a new array in host memory; whether both have the right shapes."""
         for name, array in (("x", x), ("out", out)):
             if not (hasattr(array, "shape") or (array is None and name == "out")):
-                raise InvalidArgument(f"{name} is a {type(array).__name__}, expected an array")
+                raise InvalidArgument(f"{name} is {type_in_words(array)}, expected an array")
         if tuple(x.shape) != self._source.shape:
             raise InvalidArgument(f"x has shape {tuple(x.shape)}, expected {self._source.shape}")
         if is_on_gpu(x):

@@ -16,7 +16,7 @@ from typing import Any, Literal, Optional
 from ._arrays import empty_like, gpu_of, name_of
 from ._hocket import Communicator, _Fft
 from ._refusals import announcing, collective
-from ._types import Array, Timeout
+from ._types import Array, Timeout, type_in_words
 from .distribution import Box, _checked_box, _whole, _wholes
 from .errors import InvalidArgument
 
@@ -105,8 +105,8 @@ class FFT:
             if not self.shape or min(self.shape) < 0:
                 raise InvalidArgument(f"shape is {self.shape}, expected the whole array's")
             transformed = 0 if axes is None else _whole(axes, "axes")
-            if not 0 <= transformed < 1 << 63:
-                raise InvalidArgument(f"axes is {axes}, expected how many are transformed")
+            if axes is not None and not 1 <= transformed < 1 << 63:
+                raise InvalidArgument(f"axes is {axes}, expected how many are transformed, 1 to 3")
             if gpu is not None and not 0 <= _whole(gpu, "gpu") < 1 << 31:
                 raise InvalidArgument(f"gpu is {gpu}, expected a GPU's number")
             real = _REALS.get(name_of(dtype))
@@ -207,7 +207,7 @@ def _target_of(shape: tuple[int, ...], source: Box, target: Optional[Box], kind:
 
 def _check(name: str, array: Any, shape: tuple[int, ...], dtype: str) -> None:
     if not hasattr(array, "shape") or not hasattr(array, "dtype"):
-        raise InvalidArgument(f"{name} is a {type(array).__name__}, expected an array")
+        raise InvalidArgument(f"{name} is {type_in_words(array)}, expected an array")
     if tuple(array.shape) != shape or name_of(array.dtype) != dtype:
         raise InvalidArgument(
             f"{name} has shape {tuple(array.shape)} and dtype {name_of(array.dtype)}, expected "

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Union
 
 from ._hocket import Communicator
-from ._types import ArrayT, Timeout
+from ._types import ArrayT, Timeout, type_in_words
 from .errors import InvalidArgument
 
 #: Nobody, as beyond an end of a grid: a message to or from it is through at once, and moves nothing.
@@ -144,7 +144,7 @@ class Grid:
     def _widths(self, x: Any, halo: Halo) -> list[tuple[int, int]]:
         axes = len(self.shape)
         if not all(hasattr(x, name) for name in ("ndim", "shape", "__setitem__")):
-            raise InvalidArgument(f"x is a {type(x).__name__}, not an array")
+            raise InvalidArgument(f"x is {type_in_words(x)}, not an array")
         # Before the first message: a rank that stopped after it would leave the others waiting.
         if getattr(getattr(x, "flags", None), "writeable", True) is False:
             raise InvalidArgument("x is read-only, and its border would be written to")
@@ -210,7 +210,7 @@ def _is_whole(value: Any) -> bool:
 
 def _whole(value: Any, name: str) -> int:
     if not _is_whole(value):
-        raise InvalidArgument(f"{name} is a {type(value).__name__}; give a whole number")
+        raise InvalidArgument(f"{name} is {type_in_words(value)}; give a whole number")
     return operator.index(value)
 
 
@@ -219,7 +219,7 @@ def _entries(values: Any, name: str) -> list[Any]:
         return list(values)
     except TypeError:
         raise InvalidArgument(
-            f"{name} is a {type(values).__name__}; give a tuple with an entry for each axis"
+            f"{name} is {type_in_words(values)}; give a tuple with an entry for each axis"
         ) from None
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from ._arrays import empty_like, gpu_of, name_of
 from ._hocket import Communicator, _Matmul
 from ._refusals import announcing, collective
-from ._types import Array, Timeout
+from ._types import Array, Timeout, type_in_words
 from .distribution import BlockCyclic, BlockNonCyclic, Slab, _whole, _wholes
 from .errors import InvalidArgument
 
@@ -167,7 +167,7 @@ class Matmul:
         c: Optional[Array] = None,
         out: Optional[Array] = None,
         alpha: complex = 1,
-        beta: complex = 1,
+        beta: Optional[complex] = None,
         stream: Any = None,
     ) -> Any:
         """Multiply. Collective.
@@ -182,7 +182,7 @@ class Matmul:
         out : array, optional
             Where the result goes; `c` itself is fine. By default a new array of the kind of `a`.
         alpha, beta : number
-            The same on all ranks. Without `c`, `beta` has no meaning.
+            The same on all ranks; by default 1. `beta` scales `c`, and is refused without it.
         stream : stream or int, optional
             Of the GPU; by default the current one of the arrays' package.
 
@@ -192,11 +192,14 @@ class Matmul:
             `out`.
         """
         with announcing(self._comm):
-            for name, scale in (("alpha", alpha), ("beta", beta)):
+            scaled = 1 if beta is None else beta
+            for name, scale in (("alpha", alpha), ("beta", scaled)):
                 try:
                     complex(scale)
                 except (TypeError, ValueError):
                     raise InvalidArgument(f"{name} is {scale!r}, expected a number") from None
+            if c is None and beta is not None and complex(beta) != 0:
+                raise InvalidArgument(f"beta is {beta!r}, and there is no c to scale; give c")
             if out is None:
                 out = empty_like(a, self.shapes[2], self.out_dtype, self._orders[2])
             places = [("a", a, 0), ("b", b, 1), ("out", out, 2)]
@@ -205,7 +208,7 @@ class Matmul:
             given = {name: _checked(name, array, self.shapes[i], dtypes[i], self._orders[i])
                      for name, array, i in places}
         self._plan.execute(self._comm, given["a"], given["b"], given.get("c"), given["out"],
-                           complex(alpha), complex(beta), stream)
+                           complex(alpha), complex(scaled), stream)
         return out
 
 
@@ -221,7 +224,7 @@ def matmul(
     op_a: Op = "none",
     op_b: Op = "none",
     alpha: complex = 1,
-    beta: complex = 1,
+    beta: Optional[complex] = None,
     out_dtype: Optional[Any] = None,
     order: str = "C",
     form: Form = "cheapest",
@@ -291,7 +294,7 @@ def _words_of(name: str, spread: Any, whole: tuple[int, ...], size: int) -> list
 def _checked(name: str, array: Any, shape: tuple[int, ...], dtype: str, order: str) -> Any:
     """The array as the C++ side takes it: in C order."""
     if not hasattr(array, "shape") or not hasattr(array, "dtype"):
-        raise InvalidArgument(f"{name} is a {type(array).__name__}, expected an array")
+        raise InvalidArgument(f"{name} is {type_in_words(array)}, expected an array")
     if tuple(array.shape) != tuple(shape) or name_of(array.dtype) != dtype:
         raise InvalidArgument(
             f"{name} has shape {tuple(array.shape)} and dtype {name_of(array.dtype)}, expected "

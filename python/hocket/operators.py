@@ -7,6 +7,7 @@ from typing import Any, Optional
 
 import numpy as np
 
+from ._types import type_in_words
 from .errors import InvalidArgument
 
 
@@ -65,7 +66,7 @@ class Operator:
             )
         if self._address is None and not callable(function):
             raise InvalidArgument(
-                f"function is a {type(function).__name__}; give a function of two arrays, a cfunc of Numba, a "
+                f"function is {type_in_words(function)}; give a function of two arrays, a cfunc of Numba, a "
                 "function of ctypes, or the address of one of C"
             )
         if self._address is not None and dtype is None:

@@ -208,7 +208,7 @@ def scatter(
             if comm.rank == root:
                 packed, lengths = pack(messages, kind.xp)
             mine = kind.xp.empty(description.offsets[3], "uint8")
-        comm.scatter_v(packed, lengths, mine, root, deadline, stream)
+        comm.scatter_v(packed, mine, lengths, root, deadline, stream)
         return unpack(description, mine, kind)
 
 

@@ -10,7 +10,7 @@ namespace hocket::python {
 namespace {
 
 [[noreturn]] void refuse_type(nb::handle value, const char* name, const char* wanted) {
-  throw InvalidArgument(std::string(name) + " is a " + name_of_type(value) + "; give " + wanted);
+  throw InvalidArgument(std::string(name) + " is " + type_in_words(value) + "; give " + wanted);
 }
 
 std::int64_t number_between(nb::handle value,

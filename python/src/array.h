@@ -63,6 +63,12 @@ Array read_array(nb::handle object, const char* name);
 // The same of an argument that is written to.
 Array writable_array(nb::handle object, const char* name);
 
+// A mend for messages: the call is made with a copy, `made` of the array, which is brought back by
+// the statement `brought_back`; empty: by assignment.
+std::string by_way_of_copy(const std::string& made,
+                           const char* name,
+                           std::string brought_back = {});
+
 // Throws InvalidArgument where the elements lie in Fortran order, for calls that cut the array.
 void require_c_order(const Array& array, const char* name);
 // Throws InvalidArgument where one is in C and the other in Fortran order.
@@ -88,6 +94,10 @@ nb::object numpy_view(void* data, DType dtype, const Shape& shape, nb::handle ow
 bool is_plain_numpy(nb::handle object) noexcept;
 bool is_numpy_subclass(nb::handle object) noexcept;
 bool is_numpy_scalar(nb::handle object) noexcept;
+// Whether it is one of NumPy's scalars or a number of Python's, which never change.
+bool is_number(nb::handle object) noexcept;
+// Such a number as an array without dimensions, which can only be read.
+Array read_number(nb::handle number, const char* name);
 // Whether it is a NumPy array that is not contiguous. Throws InvalidArgument for one with a mask.
 bool is_strided_numpy(nb::handle object, const char* name);
 // A new array without dimensions that holds the scalar.

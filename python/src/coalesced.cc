@@ -13,7 +13,7 @@ using Reader = Array (*)(nb::handle, const char*);
 std::vector<Array> read_all(nb::handle arrays, const char* name, Reader read) {
   // No generators: what they yield would be gone before it is returned.
   if (PySequence_Check(arrays.ptr()) == 0) {
-    throw InvalidArgument(std::string(name) + " is a " + name_of_type(arrays) +
+    throw InvalidArgument(std::string(name) + " is " + type_in_words(arrays) +
                           "; give a list of arrays");
   }
   std::vector<Array> result;

@@ -44,7 +44,11 @@ nb::tuple to_tuple(std::span<const int> numbers) {
   return nb::tuple(list);
 }
 
-Seat child(const Seat& parent, Communicator comm) { return {std::move(comm), parent.world}; }
+Seat child(const Seat& parent, Communicator comm) {
+  Seat made{std::move(comm), parent.world};
+  made.allows_pickle = parent.allows_pickle;
+  return made;
+}
 
 std::string repr(const Seat& seat) {
   std::string name = "<hocket.Communicator \"" + seat.comm.name() + "\"";
@@ -242,8 +246,7 @@ void bind_life(CommunicatorClass& cls) {
   cls.def(
       "refuse",
       [](Seat& s, nb::handle reason) {
-        const std::string text =
-            read_arguments(s, [&] { return text_argument(reason, "reason"); });
+        const std::string text = read_arguments(s, [&] { return text_argument(reason, "reason"); });
         without_gil([&] { s.comm.refuse(text); });
       },
       arg("reason").none(),
@@ -266,13 +269,24 @@ void bind_life(CommunicatorClass& cls) {
                                     : std::chrono::duration<double>(deadline).count();
       },
       [](Seat& s, nb::handle seconds) {
-        s.comm.set_deadline(duration_argument(seconds, "deadline").value_or(kForever));
+        s.comm.set_deadline(duration_argument(seconds, "deadline").value_or(s.first_deadline));
       },
       nb::for_getter(nb::sig("def deadline(self) -> float")),
       nb::for_setter(nb::arg("seconds").none()),
       nb::for_setter(nb::sig("def deadline(self, seconds: Timeout) -> None")),
-      "Seconds that a call on this rank may take unless it says otherwise; infinity or None for "
-      "ever.");
+      "Seconds that a call on this rank may take unless it says otherwise: infinity for ever, None "
+      "for what the communicator was made with.");
+  cls.def_prop_rw(
+      "allow_pickle",
+      [](const Seat& s) { return s.allows_pickle; },
+      [](Seat& s, nb::handle allow) { s.allows_pickle = flag_argument(allow, "allow_pickle"); },
+      nb::for_getter(nb::sig("def allow_pickle(self) -> bool")),
+      nb::for_setter(nb::arg("allow").none()),
+      nb::for_setter(nb::sig("def allow_pickle(self, allow: bool) -> None")),
+      R"(Whether calls on this rank send and take what only pickle can carry, unless they say otherwise.
+
+See `broadcast_object`. All ranks must say it. Communicators made of this one do as it does.
+)");
   cls.def_prop_rw(
       "audit",
       [](const Seat& s) { return is_audited(s.comm); },

@@ -63,7 +63,7 @@ std::optional<StreamRef> stream_argument(nb::handle stream) {
     if (value.is_none()) return StreamRef();
     if (const auto raw = handle_in(value)) return StreamRef::from_handle(*raw);
   }
-  throw InvalidArgument(std::string("stream is a ") + name_of_type(stream) +
+  throw InvalidArgument(std::string("stream is ") + type_in_words(stream) +
                         "; give a stream of CuPy, PyTorch or Numba, or its handle as an int");
 }
 

@@ -32,7 +32,16 @@ bool is_tracer(nb::handle object) {
   return false;
 }
 
-enum class Way : std::uint8_t { kExchange, kCuPy, kInterface, kMethod, kBuffer, kTracer, kNone };
+enum class Way : std::uint8_t {
+  kExchange,
+  kCuPy,
+  kInterface,
+  kMethod,
+  kBuffer,
+  kNumber,
+  kTracer,
+  kNone
+};
 
 // How arrays of a type are read, found once: asking costs as much as reading.
 struct KnownType {
@@ -45,6 +54,10 @@ struct KnownType {
 
 KnownType find_way(nb::handle object) {
   KnownType known{.type = nb::borrow(object.type())};
+  if (is_number(object)) {
+    known.way = Way::kNumber;
+    return known;
+  }
   if (is_tracer(object)) {  // which answers to whatever an array has
     known.way = Way::kTracer;
     return known;
@@ -57,8 +70,7 @@ KnownType find_way(nb::handle object) {
   } else if (is_of_cupy(object)) {
     known.way = Way::kInterface;  // always in a GPU's memory, and cheaper so
   } else if (nb::hasattr(object, "__dlpack__")) {
-    // A type with more: DLPack knows more dtypes, and which memory; its NumPy scalars are no arrays
-    // to be written to.
+    // A type with more: DLPack knows more dtypes, and which memory.
     known.way = Way::kMethod;
   } else if (nb::hasattr(object, "__cuda_array_interface__")) {
     known.way = Way::kInterface;
@@ -125,8 +137,10 @@ void require_no_lazy_view(const KnownType& known,
   if (mend == nullptr) return;
   refuse(name,
          std::string("is a view that is ") + (*mend == 'c' ? "conjugated" : "negated") +
-             " when it is read, so its memory holds other numbers; before the call, " + name +
-             " = " + name + ".resolve_" + mend + "()");
+             " when it is read, so its memory holds other numbers; " +
+             by_way_of_copy(std::string(name) + ".resolve_" + mend + "()",
+                            name,
+                            std::string(name) + ".copy_(y)"));
 }
 
 Array from_dlpack(const KnownType& known, nb::handle object, const char* name) {
@@ -147,6 +161,8 @@ Array read_by(const KnownType& known, nb::handle object, const char* name) {
       return from_interface(object, name);
     case Way::kBuffer:
       return from_buffer(object, name);
+    case Way::kNumber:
+      return read_number(object, name);
     case Way::kTracer:
       refuse(name,
              "is a tracer of JAX, which stands for an array while jit, grad or vmap look at a "
@@ -156,9 +172,11 @@ Array read_by(const KnownType& known, nb::handle object, const char* name) {
       break;
   }
   refuse(name,
-         std::string("is a ") + name_of_type(object) +
-             ", not an array; hocket writes into arrays, so wrap values in one: numpy.array(" +
-             name + ")");
+         "is " + type_in_words(object) + ", not an array" +
+             (PyList_Check(object.ptr()) == 0 && PyTuple_Check(object.ptr()) == 0
+                  ? ""
+                  : std::string("; hocket writes into arrays, so call with y = numpy.array(") +
+                        name + "), in which a result comes"));
 }
 
 }  // namespace
@@ -174,7 +192,7 @@ Array read_foreign(nb::handle object, const char* name) {
            "or delete() was called; pass the one that took its place");
   } catch (const nb::cast_error&) {
     refuse(name,
-           std::string("is a ") + name_of_type(object) +
+           "is " + type_in_words(object) +
                ", which describes its memory in a way that hocket does not understand");
   }
 }

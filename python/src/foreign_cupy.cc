@@ -62,7 +62,7 @@ Array from_cupy(nb::handle object, const char* name) {
   const DType dtype = dtype_of_numpy(get(object, w.dtype), name);
   const bool c = is_true(object, w.c_contiguous);
   const bool f = is_true(object, w.f_contiguous);
-  if (!c && !f) refuse(name, "is not contiguous; pass a contiguous copy");
+  if (!c && !f) refuse(name, kNotContiguous);
   const nb::object data = get(object, w.data);
   const nb::object device = get(data, w.device_id);
   const nb::object stream =

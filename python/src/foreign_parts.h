@@ -17,6 +17,10 @@ namespace hocket::python {
   throw InvalidArgument(std::string(name) + " " + what);
 }
 
+// PyTorch and CuPy make such a copy each in its own words.
+inline constexpr const char* kNotContiguous =
+    "is not contiguous; call with a contiguous copy, and copy that back if the call writes to it";
+
 // The integer and the IEEE floating-point type of so many bits, if there is one.
 std::optional<DType> integer(unsigned bits, bool is_signed);
 std::optional<DType> real(unsigned bits);
@@ -45,7 +49,7 @@ MemoryOrder order_of(
   if (c && fortran) return MemoryOrder::kAny;
   if (c) return MemoryOrder::kC;
   if (fortran) return MemoryOrder::kFortran;
-  refuse(name, "is not contiguous; pass a contiguous copy");
+  refuse(name, kNotContiguous);
 }
 
 // --- The ways -------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 #include "immutable.h"
 
+#include <cstring>
 #include <string>
 #include <string_view>
 
@@ -11,11 +12,17 @@
 namespace hocket::python {
 namespace {
 
-// Stands for a result until that is made.
+// Stands for a result until that is made: an array of JAX, or a number.
 struct Unfinished {
   nb::object like;
   nb::object memory;
 };
+
+// Of the type that was given: NumPy's or Python's.
+nb::object number_in(const Unfinished& result) {
+  if (is_numpy_scalar(result.like)) return result.memory.attr("__getitem__")(nb::make_tuple());
+  return result.memory.attr("item")();
+}
 
 nb::object on_host(const Unfinished& result) {
   // Without a device it goes where arrays go that nobody has put anywhere.
@@ -48,6 +55,14 @@ bool is_deleted(nb::handle object) {
   return nb::cast<bool>(object.attr("is_deleted")());
 }
 
+// Holds the number already, which exscan leaves as it is on rank 0.
+nb::object new_number(nb::handle like) {
+  const Array number = read_number(like, "x");
+  nb::object memory = new_numpy_array(number.dtype, {});
+  std::memcpy(writable_array(memory, "x").data, number.data, size_of(number.dtype));
+  return nb::cast(Unfinished{.like = nb::borrow(like), .memory = std::move(memory)});
+}
+
 nb::object new_immutable(const Array& like, const Shape& shape) {
   Unfinished made{.like = nb::borrow(like.object)};
   if (like.is_on_gpu()) {
@@ -76,6 +91,7 @@ Array read_unfinished(nb::handle object) {
 nb::object finished(nb::object result, std::optional<StreamRef> stream) {
   if (!is_unfinished(result)) return result;
   const auto& unfinished = nb::cast<Unfinished&>(result);
+  if (is_number(unfinished.like)) return number_in(unfinished);
   const Array memory = read_array(unfinished.memory, "out");
   if (!memory.is_on_gpu()) return on_host(unfinished);
   return on_gpu(unfinished, memory, stream.value_or(StreamRef()));
@@ -83,6 +99,12 @@ nb::object finished(nb::object result, std::optional<StreamRef> stream) {
 
 void require_reusable(nb::handle result) {
   if (!is_unfinished(result)) return;
+  const nb::object& like = nb::cast<Unfinished&>(result).like;
+  if (is_number(like)) {
+    throw InvalidArgument("x is " + type_in_words(like) +
+                          ", which never changes, and a prepared call writes to the same arrays "
+                          "each time; give an array: numpy.array([x])");
+  }
   throw InvalidArgument(
       "x is an array of JAX, which never changes, and a prepared call writes to the same arrays "
       "each "
@@ -90,10 +112,16 @@ void require_reusable(nb::handle result) {
 }
 
 void refuse_unwritable(nb::handle object, const char* name) {
+  if (is_number(object)) {
+    throw InvalidArgument(std::string(name) + " is " + type_in_words(object) +
+                          ", a number, which cannot be written to; call with y = numpy.array(" +
+                          name + "), in which a result comes");
+  }
   if (!is_immutable(object)) {
     throw InvalidArgument(std::string(name) +
-                          " is read-only and would be written to; pass a writable array, or for a "
-                          "call that works in place an out=");
+                          " is read-only and would be written to; call with y = " +
+                          (PyBytes_Check(object.ptr()) != 0 ? "bytearray(" : "numpy.array(") +
+                          name + "), in which a result comes");
   }
   throw InvalidArgument(
       std::string(name) +

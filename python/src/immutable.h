@@ -16,11 +16,14 @@ bool is_deleted(nb::handle object);
 // NumPy's, in a GPU's the framework's own. To be written to, and then `finished`.
 nb::object new_immutable(const Array& like, const Shape& shape);
 
-// Whether it is `new_immutable`'s; its memory.
+// Memory for a result of the kind of `like`, a number.
+nb::object new_number(nb::handle like);
+
+// Whether it is of these two; its memory.
 bool is_unfinished(nb::handle object);
 Array read_unfinished(nb::handle object);
 
-// What a call hands back: `result` itself, or the array made of `new_immutable`'s memory. `stream`:
+// What a call hands back: `result` itself, or the array or number made of such memory. `stream`:
 // where the call is, which the framework's own work on the array will come after.
 nb::object finished(nb::object result, std::optional<StreamRef> stream);
 

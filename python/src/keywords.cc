@@ -3,7 +3,6 @@
 #include "keywords.h"
 
 #include <dlfcn.h>
-
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
@@ -26,8 +25,8 @@ namespace {
 // Python's `vectorcallfunc`, which its stable interface has only since 3.12.
 using Vectorcall = PyObject* (*)(PyObject*, PyObject* const*, std::size_t, PyObject*);
 
-// Python's PyVectorcall_NARGS, which is as new there: the highest bit is no part of the count, but says
-// that the place before the arguments may be written (PEP 590).
+// Python's PyVectorcall_NARGS, which is as new there: the highest bit is no part of the count, but
+// says that the place before the arguments may be written (PEP 590).
 constexpr std::size_t count_of(std::size_t count_and_flag) noexcept {
   return count_and_flag & ~(std::size_t{1} << (8 * sizeof(std::size_t) - 1));
 }
@@ -117,8 +116,7 @@ bool was_called(const nb::python_error& error) {
 // Has a TypeError name the keyword, where there is one that the function does not take.
 void explain(PyObject* function, PyObject* names) {
   if (names == nullptr) return;
-  nb::module_::import_("hocket._keywords")
-      .attr("explain")(nb::handle(function), nb::handle(names));
+  nb::module_::import_("hocket._keywords").attr("explain")(nb::handle(function), nb::handle(names));
 }
 
 // What a call without a result raises: the TypeError that is set, or a better one. The ranks that
@@ -163,7 +161,8 @@ PyObject* call(PyObject* self, PyObject* const* arguments, std::size_t count, Py
   PyObject* const result = names == nullptr
                                ? original(self, arguments, count, nullptr)
                                : call_with_keywords(original, self, arguments, count, names);
-  if (result == nullptr) [[unlikely]] answer(self, arguments, count_of(count), names);
+  if (result == nullptr) [[unlikely]]
+    answer(self, arguments, count_of(count), names);
   return result;
 }
 
@@ -212,6 +211,18 @@ void mind(nb::handle function, nb::handle names_of) {
   }
 }
 
+// Nanobind's types have no `__signature__`, and cannot be given any but by their dictionary.
+void give_signatures(nb::handle function, nb::handle method) {
+  const nb::object made = nb::module_::import_("hocket._signatures").attr("SignatureOfBound")();
+  const nb::object bound = method.attr("__get__")(nb::int_(0));
+  const nb::object referents = nb::module_::import_("gc").attr("get_referents");
+  for (nb::handle type : {function.type(), method.type(), bound.type()}) {
+    const nb::object dictionary = nb::object(referents(type.attr("__dict__"))[0]);
+    dictionary["__signature__"] = made;
+    PyType_Modified(reinterpret_cast<PyTypeObject*>(type.ptr()));
+  }
+}
+
 }  // namespace
 
 void mind_keywords(nb::module_& module) {
@@ -243,6 +254,7 @@ void mind_keywords(nb::module_& module) {
   for (nb::handle member : mind_all(module)) {
     if (PyType_Check(member.ptr())) mind_all(member);
   }
+  give_signatures(nb::object(module.attr("_run_threads")), nb::type<Seat>().attr("barrier"));
 }
 
 }  // namespace hocket::python

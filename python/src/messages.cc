@@ -303,18 +303,20 @@ Envelope
          nb::handle dtype,
          nb::handle source,
          nb::handle tag,
-         nb::handle count) {
+         nb::handle count,
+         nb::handle deadline) {
         return nb::module_::import_("hocket._waiting")
-            .attr("receives")(self, shape, dtype, source, tag, count);
+            .attr("receives")(self, shape, dtype, source, tag, count, deadline);
       },
       arg("shape").none(),
       arg("dtype").none() = "float64",
       arg("source").none() = kAnySource,
       arg("tag").none() = 0,
       arg("count") = nb::none(),
-      nb::sig(
-          "def receives(self, shape: Any, dtype: Any = 'float64', source: int = -1, "
-          "tag: int = 0, count: Optional[int] = None) -> AsyncIterator[tuple[Array, Received]]"),
+      arg("deadline") = nb::none(),
+      nb::sig("def receives(self, shape: Any, dtype: Any = 'float64', source: int = -1, "
+              "tag: int = 0, count: Optional[int] = None, deadline: Timeout = None) -> "
+              "AsyncIterator[tuple[Array, Received]]"),
       R"(Messages one after the other: ``async for x, received in comm.receives(1000)``.
 
 A receive is under way only while the loop waits, so that leaving the loop gives nothing up.
@@ -329,6 +331,8 @@ tag : int
     At least 0.
 count : int, optional
     How many to wait for; by default the loop does not end.
+deadline : float or datetime.timedelta, optional
+    Seconds that each message may take; by default the communicator's `deadline`.
 )");
   cls.def("send_recv",
           &send_recv,

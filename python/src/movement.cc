@@ -38,7 +38,7 @@ Shape stacked_shape(const Array& x, int size) {
 template <typename Options, typename ShapeOf>
 void read_output(Plan<Options>& plan, nb::handle out, ShapeOf&& shape) {
   plan.result = out.is_none() ? new_array_like(plan.in, shape()) : nb::borrow(out);
-  plan.out = writable_array(plan.result, "out");
+  plan.out = read_out<Options>(plan.result);
   require_c_order(plan.out, "out");
 }
 

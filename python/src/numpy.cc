@@ -86,14 +86,39 @@ std::optional<DType> dtype_of(const PyArray_Descr* descr) {
   }
 }
 
+std::string joined(const char* a, const char* b) { return std::string(a) + b; }
+
+// How arrays of a dtype that hocket does not take can be sent, and combined where that has a sense.
+std::string mend_of_dtype(const PyArray_Descr* descr, const char* name) {
+  const std::string bytes = joined(name, ".ravel(\"K\").view(numpy.uint8)");
+  const std::string rounded =
+      descr->type_num == NPY_CLONGDOUBLE ? ".astype(numpy.complex128)" : ".astype(numpy.float64)";
+  if (descr->type_num == NPY_OBJECT) {
+    return "To combine numbers, " + by_way_of_copy(name + rounded, name) +
+           ". Other objects travel by broadcast_object and the like, with allow_pickle=True";
+  }
+  if (PyDataType_REFCHK(descr)) {
+    return "Its elements are Python's, and travel by broadcast_object and the like, with "
+           "allow_pickle=True";
+  }
+  if (descr->kind == 'm' || descr->kind == 'M') {
+    return "Call with " + joined(name, ".view(numpy.int64)");
+  }
+  if (descr->type_num == NPY_LONGDOUBLE || descr->type_num == NPY_CLONGDOUBLE) {
+    return "To send it, call with " + bytes + ". To combine its numbers, with fewer digits, " +
+           by_way_of_copy(name + rounded, name);
+  }
+  return "To send it, call with " + bytes + "; its elements cannot be combined";
+}
+
 [[noreturn]] void refuse_dtype(const PyArray_Descr* descr, const char* name) {
   const nb::str text(nb::handle(reinterpret_cast<const PyObject*>(descr)));
   const bool is_argument = std::string_view(name) == "dtype";
   throw InvalidArgument(std::string(name) + (is_argument ? " is " : " has dtype ") + text.c_str() +
-                        ", which hocket does not take: it takes bool, the integers of 8 to 64 "
-                        "bits, float16, bfloat16, float32, float64, complex64, complex128, "
-                        "float8_e4m3fn and float8_e5m2. For other plain data pass "
-                        "x.view(numpy.uint8)");
+                        ", which hocket does not take. " +
+                        (is_argument ? "" : mend_of_dtype(descr, name) + ". ") +
+                        "It takes bool, the integers of 8 to 64 bits, float16, bfloat16, float32, "
+                        "float64, complex64, complex128, float8_e4m3fn and float8_e5m2");
 }
 
 // A masked array's data would travel as if nothing were masked, and a result lie under the old
@@ -101,31 +126,29 @@ std::optional<DType> dtype_of(const PyArray_Descr* descr) {
 void refuse_mask(nb::handle object, const char* name) {
   const nb::module_ masked = nb::module_::import_("numpy.ma");
   if (masked.attr("getmask")(object).is(masked.attr("nomask"))) return;
-  throw InvalidArgument(std::string(name) + " has a mask, which hocket does not carry; pass " +
-                        name + ".filled(value), or " + name + ".data to go without it");
-}
-
-// What to do; not just "pass a copy", in which a result would be lost.
-std::string made_contiguous(const char* name) {
-  return std::string(name) + " = numpy.ascontiguousarray(" + name + ")";
+  throw InvalidArgument(std::string(name) + " has a mask, which hocket does not carry; call with " +
+                        "y = " + name + ".filled(value), in which a result is whole, or with " +
+                        name + ".data to go without the mask");
 }
 
 Array read_numpy(nb::handle object, const char* name) {
   if (!PyArray_CheckExact(object.ptr())) refuse_mask(object, name);
   PyArrayObject* array = as_numpy(object);
   const PyArray_Descr* descr = PyArray_DESCR(array);
-  const std::optional<DType> dtype = dtype_of(descr);
-  if (!dtype) refuse_dtype(descr, name);
-  if (!PyArray_ISNOTSWAPPED(array)) {
-    throw InvalidArgument(std::string(name) + " is byte-swapped; pass " + name + ".astype(" + name +
-                          ".dtype.newbyteorder(\"=\"))");
-  }
   const int flags = PyArray_FLAGS(array);
   constexpr int kEitherOrder = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS;
   const int order = flags & kEitherOrder;
   if (order == 0) {
-    throw InvalidArgument(std::string(name) + " is not contiguous; before the call, " +
-                          made_contiguous(name));
+    throw InvalidArgument(joined(name, " is not contiguous; ") +
+                          by_way_of_copy(joined("numpy.ascontiguousarray(", name) + ")", name));
+  }
+  const std::optional<DType> dtype = dtype_of(descr);
+  if (!dtype) refuse_dtype(descr, name);
+  if (!PyArray_ISNOTSWAPPED(array)) {
+    throw InvalidArgument(
+        joined(name, " is byte-swapped; ") +
+        by_way_of_copy(joined(name, ".astype(") + joined(name, ".dtype.newbyteorder(\"=\"))"),
+                       name));
   }
   return {.data = PyArray_DATA(array),
           .count = static_cast<std::size_t>(PyArray_SIZE(array)),
@@ -221,12 +244,17 @@ Array writable_array(nb::handle object, const char* name) {
   return array;
 }
 
+std::string by_way_of_copy(const std::string& made, const char* name, std::string brought_back) {
+  if (brought_back.empty()) brought_back = joined(name, "[...] = y");
+  return "call with y = " + made + ", and after it " + brought_back + " if the call writes to " +
+         name;
+}
+
 void require_c_order(const Array& array, const char* name) {
   if (array.order != MemoryOrder::kFortran) return;
   throw InvalidArgument(std::string(name) +
-                        " is in Fortran order, and this call cuts arrays along their first axis; "
-                        "before it, " +
-                        made_contiguous(name));
+                        " is in Fortran order, and this call cuts arrays along their first axis; " +
+                        by_way_of_copy(joined("numpy.ascontiguousarray(", name) + ")", name));
 }
 
 void require_same_order(const Array& a, const char* a_name, const Array& b, const char* b_name) {
@@ -241,6 +269,7 @@ Shape shape_of(const Array& array) {
     PyArrayObject* numpy = as_numpy(array.object);
     return {PyArray_DIMS(numpy), PyArray_DIMS(numpy) + PyArray_NDIM(numpy)};
   }
+  if (is_number(array.object)) return {};
   if (!nb::hasattr(array.object, "shape")) return {static_cast<std::ptrdiff_t>(array.count)};
   Shape shape;
   for (nb::handle extent : array.object.attr("shape")) {
@@ -264,6 +293,47 @@ bool is_numpy_subclass(nb::handle object) noexcept {
 }
 
 bool is_numpy_scalar(nb::handle object) noexcept { return PyArray_IsScalar(object.ptr(), Generic); }
+
+bool is_number(nb::handle object) noexcept {
+  PyObject* const p = object.ptr();
+  return PyLong_Check(p) != 0 || PyFloat_Check(p) != 0 || PyComplex_Check(p) != 0 ||
+         is_numpy_scalar(object);
+}
+
+namespace {
+
+// The memory of a number.
+class NumberInMemory final : public Lease {
+ public:
+  explicit NumberInMemory(nb::object memory) : memory_(std::move(memory)) {}
+
+ private:
+  nb::object memory_;
+};
+
+nb::object array_of_number(nb::handle number, const char* name) {
+  if (is_numpy_scalar(number)) return array_of_numpy_scalar(number);
+  if (PyLong_Check(number.ptr()) == 0 || PyBool_Check(number.ptr()) != 0) {
+    return nb::module_::import_("numpy").attr("array")(number);
+  }
+  int overflow = 0;
+  PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
+  if (overflow != 0) {
+    throw InvalidArgument(std::string(name) + " is an int of more than 64 bits; give a float");
+  }
+  return nb::module_::import_("numpy").attr("array")(number, "int64");
+}
+
+}  // namespace
+
+Array read_number(nb::handle number, const char* name) {
+  nb::object memory = array_of_number(number, name);
+  Array array = read_numpy(memory, name);
+  array.object = number;
+  array.writable = false;
+  array.lease = std::make_unique<NumberInMemory>(std::move(memory));
+  return array;
+}
 
 nb::object array_of_numpy_scalar(nb::handle scalar) {
   return steal_or_throw(PyArray_FromScalar(scalar.ptr(), nullptr));

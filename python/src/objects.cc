@@ -78,8 +78,8 @@ Object string_object(nb::handle value) {
   return Object(std::string(text, static_cast<std::size_t>(length)));
 }
 
-// Whether the value travels as an array. Arrays of other packages and `memoryview` arrive as NumPy's
-// where pickle, which keeps their type, is refused. A subclass would arrive as its base.
+// Whether the value travels as an array. Arrays of other packages and `memoryview` arrive as
+// NumPy's where pickle, which keeps their type, is refused. A subclass would arrive as its base.
 bool is_array(nb::handle value, Pickle pickle) {
   if (is_plain_numpy(value)) return true;
   if (pickle == Pickle::kAllow || is_numpy_subclass(value)) return false;
@@ -271,8 +271,11 @@ nb::object from_object(const Object& object, Pickle pickle) {
 
 // --- The calls --------------------------------------------------------------------------------
 
-Pickle pickle_argument(nb::handle allow) {
-  return flag_argument(allow, "allow_pickle") ? Pickle::kAllow : Pickle::kRefuse;
+// None: as the communicator has it.
+Pickle pickle_argument(const Seat& seat, nb::handle allow) {
+  const bool is_allowed =
+      allow.is_none() ? seat.allows_pickle : flag_argument(allow, "allow_pickle");
+  return is_allowed ? Pickle::kAllow : Pickle::kRefuse;
 }
 
 nb::object broadcast_object(
@@ -281,7 +284,7 @@ nb::object broadcast_object(
   Reading reading{};
   const Object mine = read_arguments(seat, [&] {
     options = root_options(root, deadline);
-    reading.pickle = pickle_argument(allow_pickle);
+    reading.pickle = pickle_argument(seat, allow_pickle);
     return seat.comm.rank() == options.root ? read_object(object, reading) : Object();
   });
   const Object result =
@@ -297,7 +300,7 @@ nb::object gather_object(
   Reading reading{};
   const Object mine = read_arguments(seat, [&] {
     options = root_options(root, deadline);
-    reading.pickle = pickle_argument(allow_pickle);
+    reading.pickle = pickle_argument(seat, allow_pickle);
     return read_object(object, reading);
   });
   const auto all = without_gil([&] { return hocket::gather_object(seat.comm, mine, options); });
@@ -313,7 +316,7 @@ nb::object all_gather_object(Seat& seat,
   Reading reading{};
   const Object mine = read_arguments(seat, [&] {
     options = {duration_argument(deadline, "deadline")};
-    reading.pickle = pickle_argument(allow_pickle);
+    reading.pickle = pickle_argument(seat, allow_pickle);
     return read_object(object, reading);
   });
   const auto all = without_gil([&] { return hocket::all_gather_object(seat.comm, mine, options); });
@@ -326,7 +329,7 @@ nb::object scatter_object(
   Reading reading{};
   const std::vector<Object> all = read_arguments(seat, [&] {
     options = root_options(root, deadline);
-    reading.pickle = pickle_argument(allow_pickle);
+    reading.pickle = pickle_argument(seat, allow_pickle);
     std::vector<Object> read;
     if (seat.comm.rank() != options.root) return read;
     require_iterable(objects, "objects", "a list of objects, one for each rank");
@@ -347,19 +350,16 @@ void send_object(Seat& seat,
                  nb::handle tag,
                  nb::handle allow_pickle,
                  nb::handle deadline) {
-  Reading reading{.pickle = pickle_argument(allow_pickle)};
+  Reading reading{.pickle = pickle_argument(seat, allow_pickle)};
   const Object sent = read_object(object, reading);
   const int to = integer_argument(destination, "destination");
   const MessageOptions options = message_options(tag, deadline);
   without_gil([&] { hocket::send_object(seat.comm, sent, to, options); });
 }
 
-nb::object recv_object(Seat& seat,
-                       nb::handle source,
-                       nb::handle tag,
-                       nb::handle allow_pickle,
-                       nb::handle deadline) {
-  const Pickle pickle = pickle_argument(allow_pickle);
+nb::object recv_object(
+    Seat& seat, nb::handle source, nb::handle tag, nb::handle allow_pickle, nb::handle deadline) {
+  const Pickle pickle = pickle_argument(seat, allow_pickle);
   const int from = integer_argument(source, "source");
   const MessageOptions options = message_options(tag, deadline);
   const ReceivedObject received =
@@ -377,10 +377,10 @@ void bind_objects(CommunicatorClass& cls) {
           &broadcast_object,
           arg("obj").none() = nb::none(),
           arg("root").none() = 0,
-          arg("allow_pickle").none() = false,
+          arg("allow_pickle") = nb::none(),
           arg("deadline") = nb::none(),
           nb::sig("def broadcast_object(self, obj: Any = None, root: int = 0, "
-                  "allow_pickle: bool = False, deadline: Timeout = None) -> Any"),
+                  "allow_pickle: Optional[bool] = None, deadline: Timeout = None) -> Any"),
           R"(Send the root's object to all ranks.
 
 Parameters
@@ -392,66 +392,72 @@ obj : object
     types, and a list, dict, bytearray or array that the object holds twice.
 root : int
     The rank that sends.
-allow_pickle : bool
+allow_pickle : bool, optional
     Send an object that holds anything else by pickle, as a whole. Unpickling runs the code that
-    the sender asks for: only where all ranks are trusted, and all must say it.
+    the sender asks for: only where all ranks are trusted, and all must say it. By default the
+    communicator's `allow_pickle`.
 
 Returns
 -------
 object
     The same on all ranks. At the root `obj` itself, unless arrays in it arrive as NumPy's.
 )");
-  cls.def("gather_object",
-          &gather_object,
-          arg("obj").none(),
-          arg("root").none() = 0,
-          arg("allow_pickle").none() = false,
-          arg("deadline") = nb::none(),
-          nb::sig("def gather_object(self, obj: Any, root: int = 0, allow_pickle: bool = False, "
-                  "deadline: Timeout = None) -> Optional[list[Any]]"),
-          "The objects of all ranks, in order, at the root; None elsewhere. For the arguments see "
-          "`broadcast_object`.");
+  cls.def(
+      "gather_object",
+      &gather_object,
+      arg("obj").none(),
+      arg("root").none() = 0,
+      arg("allow_pickle") = nb::none(),
+      arg("deadline") = nb::none(),
+      nb::sig(
+          "def gather_object(self, obj: Any, root: int = 0, allow_pickle: Optional[bool] = None, "
+          "deadline: Timeout = None) -> Optional[list[Any]]"),
+      "The objects of all ranks, in order, at the root; None elsewhere. For the arguments see "
+      "`broadcast_object`.");
   cls.def("all_gather_object",
           &all_gather_object,
           arg("obj").none(),
-          arg("allow_pickle").none() = false,
+          arg("allow_pickle") = nb::none(),
           arg("deadline") = nb::none(),
-          nb::sig("def all_gather_object(self, obj: Any, allow_pickle: bool = False, "
+          nb::sig("def all_gather_object(self, obj: Any, allow_pickle: Optional[bool] = None, "
                   "deadline: Timeout = None) -> list[Any]"),
           "The objects of all ranks, in order, on every rank. For the arguments see "
           "`broadcast_object`.");
-  cls.def("scatter_object",
-          &scatter_object,
-          arg("objects").none() = nb::none(),
-          arg("root").none() = 0,
-          arg("allow_pickle").none() = false,
-          arg("deadline") = nb::none(),
-          nb::sig("def scatter_object(self, objects: Optional[Sequence[Any]] = None, "
-                  "root: int = 0, allow_pickle: bool = False, deadline: Timeout = None) -> Any"),
-          "Rank r gets objects[r] of the root. For the other arguments see `broadcast_object`.");
+  cls.def(
+      "scatter_object",
+      &scatter_object,
+      arg("objects").none() = nb::none(),
+      arg("root").none() = 0,
+      arg("allow_pickle") = nb::none(),
+      arg("deadline") = nb::none(),
+      nb::sig(
+          "def scatter_object(self, objects: Optional[Sequence[Any]] = None, "
+          "root: int = 0, allow_pickle: Optional[bool] = None, deadline: Timeout = None) -> Any"),
+      "Rank r gets objects[r] of the root. For the other arguments see `broadcast_object`.");
   cls.def("send_object",
           &send_object,
           arg("obj").none(),
           arg("destination").none(),
           arg("tag").none() = 0,
-          arg("allow_pickle").none() = false,
+          arg("allow_pickle") = nb::none(),
           arg("deadline") = nb::none(),
           nb::sig("def send_object(self, obj: Any, destination: int, tag: int = 0, "
-                  "allow_pickle: bool = False, deadline: Timeout = None) -> None"),
+                  "allow_pickle: Optional[bool] = None, deadline: Timeout = None) -> None"),
           R"(Send an object to one rank, which receives it by `recv_object`.
 
 One thread at a time sends objects to a rank under one tag. `obj` and `allow_pickle` are those of
 `broadcast_object`, `destination` and `tag` those of `send`.
 )");
-  cls.def("recv_object",
-          &recv_object,
-          arg("source").none() = kAnySource,
-          arg("tag").none() = 0,
-          arg("allow_pickle").none() = false,
-          arg("deadline") = nb::none(),
-          nb::sig("def recv_object(self, source: int = -1, tag: int = 0, "
-                  "allow_pickle: bool = False, deadline: Timeout = None) -> ReceivedObject"),
-          R"(Receive what a rank sent by `send_object`.
+  cls.def(
+      "recv_object",
+      &recv_object,
+      arg("source").none() = kAnySource,
+      arg("tag").none() = 0,
+      arg("allow_pickle") = nb::none(),
+      arg("deadline") = nb::none(),
+      nb::sig("def recv_object(self, source: int = -1, tag: int = 0, "
+              "allow_pickle: Optional[bool] = None, deadline: Timeout = None) -> ReceivedObject"),
+      R"(Receive what a rank sent by `send_object`.
 
 Parameters
 ----------
@@ -459,7 +465,7 @@ source : int
     The rank to receive from; `hocket.ANY_SOURCE` (-1) for whoever sends first.
 tag : int
     At least 0; `hocket.ANY_TAG` (-1) for whichever comes first, which must be an object.
-allow_pickle : bool
+allow_pickle : bool, optional
     Also take what only pickle can carry; see `broadcast_object`.
 
 Returns

@@ -91,7 +91,7 @@ template <typename Options>
 void set_output(Plan<Options>& plan, nb::handle out, std::size_t rows, const Rows& like) {
   plan.result =
       out.is_none() ? new_array_like(plan.in, with_rows(rows, like.row)) : nb::borrow(out);
-  plan.out = writable_array(plan.result, "out");
+  plan.out = read_out<Options>(plan.result);
   require_c_order(plan.out, "out");
 }
 
@@ -175,8 +175,8 @@ Plan<RootOptions> plan_gather_v(Seat& seat,
 
 Plan<RootOptions> plan_scatter_v(Seat& seat,
                                  nb::handle x,
-                                 nb::handle counts,
                                  nb::handle out,
+                                 nb::handle counts,
                                  nb::handle root,
                                  nb::handle deadline) {
   return read_arguments(seat, [&] {
@@ -187,7 +187,7 @@ Plan<RootOptions> plan_scatter_v(Seat& seat,
             "scatter_v wants out= at the ranks other than the root: how large "
             "their part is, and of which dtype, they cannot know");
       }
-      plan.out = writable_array(out, "out");
+      plan.out = read_out<RootOptions>(out);
       require_c_order(plan.out, "out");
       plan.result = nb::borrow(out);
       return plan;

@@ -19,8 +19,8 @@ Plan<RootOptions> plan_gather_v(Seat& seat,
                                 nb::handle deadline);
 Plan<RootOptions> plan_scatter_v(Seat& seat,
                                  nb::handle x,
-                                 nb::handle counts,
                                  nb::handle out,
+                                 nb::handle counts,
                                  nb::handle root,
                                  nb::handle deadline);
 Plan<CallOptions> plan_all_to_all_v(Seat& seat,

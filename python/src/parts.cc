@@ -95,8 +95,8 @@ returned.
          kScatterV,
          {"scatter_v",
           "x: Union[Array, Sequence[Array], None] = None, "
-          "counts: Optional[Sequence[int]] = None, "
-          "out: Optional[Array] = None, root: int = 0",
+          "out: Optional[Array] = None, "
+          "counts: Optional[Sequence[int]] = None, root: int = 0",
           "Array",
           R"(Hand the rows of the root's array out, counts[r] of them to rank r.
 
@@ -104,11 +104,11 @@ Parameters
 ----------
 x : array or list of arrays, optional
     At the root: all rows, rank after rank, or a list of arrays, one a rank. Elsewhere ignored.
+out : array
+    This rank's rows; required at ranks other than the root.
 counts : sequence of int, optional
     At the root: rows of each rank; by default as even as it gets, the first ranks having one more.
     Of a list: elements; by default what its arrays have.
-out : array
-    This rank's rows; required at ranks other than the root.
 
 Returns
 -------
@@ -117,8 +117,8 @@ array
 )"},
          &plan_scatter_v,
          arg("x") = none,
-         arg("counts") = none,
          arg("out") = none,
+         arg("counts") = none,
          arg("root").none() = 0);
   define(cls,
          kAllToAllV,

@@ -155,7 +155,7 @@ void map(PoolHandle& handle,
 Communicator* across_argument(nb::handle across) {
   if (across.is_none()) return nullptr;
   if (!nb::isinstance<Seat>(across)) {
-    throw InvalidArgument(std::string("across is a ") + name_of_type(across) +
+    throw InvalidArgument(std::string("across is ") + type_in_words(across) +
                           "; give a Communicator, or None to stay within this process");
   }
   return &nb::cast<Seat&>(across).comm;

@@ -112,7 +112,7 @@ void read_alike(Plan<Options>& plan, nb::handle x, nb::handle out) {
     return write_in_place(plan, x);
   }
   plan.in = read_array(x, "x");
-  plan.out = writable_array(out, "out");
+  plan.out = read_out<Options>(out);
   plan.result = nb::borrow(out);
   require_same_order(plan.in, "x", plan.out, "out");
 }
@@ -185,6 +185,10 @@ nb::object reproducible_sum(Seat& seat,
                             nb::handle deadline,
                             nb::handle stream) {
   const auto plan = read_arguments(seat, [&] {
+    if (out.is_none()) {
+      throw InvalidArgument(
+          "out is missing, the array for the sum: how many elements a shard has follows from it");
+    }
     Plan<ReduceOptions> read{.in = read_array(shards, "shards"),
                              .out = writable_array(out, "out"),
                              .options = {op_argument(op), duration_argument(deadline, "deadline")}};
@@ -202,7 +206,7 @@ void bind_reproducible_sum(CommunicatorClass& cls) {
   cls.def("reproducible_sum",
           &reproducible_sum,
           arg("shards").none(),
-          arg("out").none(),
+          arg("out").none() = nb::none(),
           arg("op").none() = "sum",
           arg("deadline") = nb::none(),
           arg("stream") = nb::none(),

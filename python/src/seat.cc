@@ -26,7 +26,7 @@ double seconds_of(nb::handle value, const char* name) {
     const nb::object seconds = value.attr("total_seconds")();
     if (PyFloat_Check(seconds.ptr())) return PyFloat_AsDouble(seconds.ptr());
   }
-  throw InvalidArgument(std::string(name) + " is a " + name_of_type(value) +
+  throw InvalidArgument(std::string(name) + " is " + type_in_words(value) +
                         "; give seconds, a datetime.timedelta, math.inf, or None for the default");
 }
 
@@ -104,9 +104,13 @@ ReduceOp op_argument(nb::handle op) {
           "take, "
           "and no other call");
     }
-    throw InvalidArgument(std::string("op is a ") + name_of_type(op) +
-                          "; give a name: \"sum\", \"product\", \"min\", \"max\", \"avg\", "
-                          "\"band\", \"bor\" or \"bxor\"");
+    throw InvalidArgument(
+        "op is " + type_in_words(op) +
+        "; give a name: \"sum\", \"product\", \"min\", \"max\", \"avg\", \"band\", \"bor\" or "
+        "\"bxor\"" +
+        (PyCallable_Check(op.ptr()) == 0 ? ""
+                                         : ", or to all_reduce, reduce, reduce_scatter, scan and "
+                                           "exscan hocket.Operator(op)"));
   }
   return reduce_op_from_name({name, static_cast<std::size_t>(length)});
 }

@@ -42,8 +42,8 @@ class GilGivenAway {
   PyThreadState* state_;
 };
 
-// Takes the GIL for as long as it lives, in a thread that Python may not know; where the interpreter
-// ends, the same.
+// Takes the GIL for as long as it lives, in a thread that Python may not know; where the
+// interpreter ends, the same.
 class GilTaken {
  public:
   GilTaken() {
@@ -143,7 +143,7 @@ struct WorkHandle {
   std::vector<nb::object> objects;  // the arrays of the call
   std::vector<std::shared_ptr<Lease>> leases;
   nb::object result;
-  std::string call;  // its name
+  std::string call;                         // its name
   std::shared_ptr<OwnOperator> own = {};    // that combines; null: one of hocket's
   std::shared_ptr<Watchers> watchers = {};  // null: nobody waits for its end but by `work`
   bool given_up = false;                    // by the end of whoever awaited it
@@ -182,7 +182,9 @@ class HeldWork {
 // Python's `Communicator`: the C++ one and the world it came from, which it keeps alive.
 struct Seat {
   Seat(Communicator communicator, std::shared_ptr<World> its_world = {})
-      : comm(std::move(communicator)), world(std::move(its_world)) {}
+      : comm(std::move(communicator)),
+        world(std::move(its_world)),
+        first_deadline(comm.deadline()) {}
   Seat(Seat&&) noexcept = default;
   // The last one of a communicator closes it, and the last one of a world takes leave of the other
   // ranks, which is not done with the GIL.
@@ -191,6 +193,8 @@ struct Seat {
   Communicator comm;
   std::shared_ptr<World> world;  // null for ranks that are threads
   bool is_closed = false;        // here; for people
+  Duration first_deadline;       // of calls, when it was made
+  bool allows_pickle = false;    // in calls that do not say
   // Arrays of calls on GPUs' streams that must not go before the streams have come so far.
   std::shared_ptr<HeldWork> held = std::make_shared<HeldWork>();
 };

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "device.h"
+#include "hocket/error.h"
 #include "immutable.h"
 
 namespace hocket::python {
@@ -36,11 +37,24 @@ struct Plan {
 template <typename Options>
 void write_in_place(Plan<Options>& plan, nb::handle x) {
   if (plan.out.writable) return;
-  if (!is_immutable(x)) refuse_unwritable(x, "x");
+  if (!is_immutable(x) && !is_number(x)) refuse_unwritable(x, "x");
   plan.in = std::move(plan.out);
-  plan.result = new_array_like(plan.in, shape_of(plan.in));
+  plan.result = is_number(x) ? new_number(x) : new_array_like(plan.in, shape_of(plan.in));
   plan.out = writable_array(plan.result, "out");
   plan.in_place = false;
+}
+
+// The array that a call writes to; where the call has a root, that may have been given in its
+// place.
+template <typename Options>
+Array read_out(nb::handle out) {
+  if constexpr (requires(Options options) { options.root; }) {
+    if (is_number(out)) {
+      throw InvalidArgument("out is " + type_in_words(out) +
+                            "; where the root is meant, give root=" + nb::str(out).c_str());
+    }
+  }
+  return writable_array(out, "out");
 }
 
 // Reads a collective call's arguments by `read`. Where they are refused, the other ranks learn it.

@@ -36,15 +36,15 @@ class Span:
         (lambda c: c.barrier(timeout=10**400), "deadline is too large; math.inf waits"),
         (lambda c: c.broadcast(np.zeros(3), root="1"), "root is a str"),
         (lambda c: c.broadcast(np.zeros(3), root=1.0), "root is a float"),
-        (lambda c: c.gather(np.zeros(3), root=None), "root is a NoneType"),
+        (lambda c: c.gather(np.zeros(3), root=None), "root is None"),
         (lambda c: c.all_gather_v(np.zeros(2), counts=[2**63 - 1] * 2), "counts add up to more elements"),
         (lambda c: c.reduce(np.zeros(3), root=2**40), "root is 1099511627776, expected"),
-        (lambda c: c.reduce_scatter(np.zeros((2, 3)), op=None), "op is a NoneType"),
+        (lambda c: c.reduce_scatter(np.zeros((2, 3)), op=None), "op is None"),
         (lambda c: c.scatter_v(np.zeros(3), root=2**100), "root is too large"),
         (lambda c: c.broadcast(np.zeros(3), root=np.zeros(2, int)), "root is a numpy.ndarray"),
         (lambda c: c.barrier(timeout=np.zeros(2)), "deadline is a numpy.ndarray; give seconds"),
         (lambda c: c.barrier(timeout=np.timedelta64(3, "s")), "deadline is a numpy.timedelta64"),
-        (lambda c: c.all_reduce(np.zeros(3), stream=-1), "stream is a int"),
+        (lambda c: c.all_reduce(np.zeros(3), stream=-1), "stream is an int"),
         (lambda c: c.broadcast_object(1, root=[0]), "root is a list"),
         (lambda c: c.all_gather_object(1, allow_pickle="no"), "allow_pickle is a str"),
         (lambda c: c.new_group([0, 2**40]), "rank of ranks is 1099511627776"),
@@ -54,16 +54,16 @@ class Span:
         (lambda c: c.split(0, key="first"), "key is a str"),
         (lambda c: c.all_gather_v(np.zeros(2), counts=[2.0, 2]), r"counts\[0\] is a float"),
         (lambda c: c.all_gather_v(np.zeros(2), counts="22"), r"counts\[0\] is a str"),
-        (lambda c: c.all_gather_v(np.zeros(2), counts=2), "counts is a int"),
+        (lambda c: c.all_gather_v(np.zeros(2), counts=2), "counts is an int"),
         (lambda c: c.symmetric.empty((2, 1.5)), r"shape\[1\] is a float"),
         (lambda c: c.symmetric.empty(3, LONE), "dtype holds lone surrogates"),
         (lambda c: c.symmetric.empty(3, memory=LONE), "memory holds lone surrogates"),
-        (lambda c: c.all_reduce_coalesced(None), "arrays is a NoneType; give a list"),
+        (lambda c: c.all_reduce_coalesced(None), "arrays is None; give a list"),
         (lambda c: c.all_reduce_coalesced(x for x in [np.zeros(2)]), "arrays is a generator"),
-        (lambda c: c.hierarchical_all_reduce(np.zeros(2), compressed=2), "compressed is a int"),
+        (lambda c: c.hierarchical_all_reduce(np.zeros(2), compressed=2), "compressed is an int"),
         (lambda c: c.send(np.zeros(3), "1"), "destination is a str"),
         (lambda c: c.recv(np.zeros(3), 2**40), "source is 1099511627776"),
-        (lambda c: c.send(np.zeros(3), 0, tag=None), "tag is a NoneType"),
+        (lambda c: c.send(np.zeros(3), 0, tag=None), "tag is None"),
         (lambda c: c.send(np.zeros(3), 0, tag=2**31), "tag is 2147483648, expected at most 2147483647$"),
         (lambda c: c.send(np.zeros(3), 0, tag=-(2**40)), "tag is -10995[0-9]*, expected a .* 32 bits$"),
         (lambda c: c.send(np.zeros(3), 0, tag=-(2**70)), "tag is too small, expected"),
@@ -72,17 +72,17 @@ class Span:
         (lambda c: c.send(np.zeros(3), 9), "destination is 9, expected a rank .*, or -2 for nobody$"),
         (lambda c: c.send_recv(np.zeros(3), 0, source=0.5), "source is a float"),
         (lambda c: c.exchange([(np.zeros(3), 2**40)], []), r"outgoing\[0\]'s rank is 10995"),
-        (lambda c: c.abort(None), "reason is a NoneType"),
-        (lambda c: c.refuse(3), "reason is a int"),
-        (lambda c: c.new_group(3), "ranks is a int; give a list of ranks"),
-        (lambda c: c.exchange(3, []), "outgoing is a int; give a list of pairs"),
-        (lambda c: c.exchange([], None), "incoming is a NoneType; give a list of pairs"),
-        (lambda c: c.scatter_object(3, root=c.rank), "objects is a int; give a list of objects"),
+        (lambda c: c.abort(None), "reason is None"),
+        (lambda c: c.refuse(3), "reason is an int"),
+        (lambda c: c.new_group(3), "ranks is an int; give a list of ranks"),
+        (lambda c: c.exchange(3, []), "outgoing is an int; give a list of pairs"),
+        (lambda c: c.exchange([], None), "incoming is None; give a list of pairs"),
+        (lambda c: c.scatter_object(3, root=c.rank), "objects is an int; give a list of objects"),
         (lambda c: c.dump("a\0b"), "directory holds a zero byte"),
         (lambda c: hocket.init(rank="0", size=1), "rank is a str"),
         (lambda c: hocket.init(rank=0, size=2**40), "size is 1099511627776"),
         (lambda c: hocket.init(address=LONE, rank=0, size=2), "address holds lone surrogates"),
-        (lambda c: hocket.init(address=5, rank=0, size=2), "address is a int"),
+        (lambda c: hocket.init(address=5, rank=0, size=2), "address is an int"),
         (lambda c: hocket.init(engines="shm"), "engines is a str; give a list"),
         (lambda c: hocket.init(engines=[LONE]), r"engines\[0\] holds lone surrogates"),
         (lambda c: hocket.run_threads(print, 2**31), "n is 2147483648"),
@@ -101,10 +101,10 @@ def test_refused_by_name(call, words):
 def test_a_refusal_that_gives_no_reason_is_one():
     def body(comm):
         if comm.rank == 1:
-            with pytest.raises(hocket.InvalidArgument, match="reason is a int"):
+            with pytest.raises(hocket.InvalidArgument, match="reason is an int"):
                 comm.refuse(3)
         else:
-            with pytest.raises(hocket.InvalidArgument, match="rank 1 refused .*reason is a int"):
+            with pytest.raises(hocket.InvalidArgument, match="rank 1 refused .*reason is an int"):
                 comm.barrier()
         assert comm.all_reduce(np.ones(1))[0] == 2
 
@@ -197,7 +197,9 @@ def test_masks_are_not_lost():
 
     def body(comm):
         x = np.ma.masked_array([1.0, 2.0], mask=[False, True])
-        for call in (comm.all_reduce, comm.all_gather, comm.all_gather_object):
+        with pytest.raises(hocket.InvalidArgument, match="holds a .*MaskedArray"):
+            comm.all_gather_object(x)
+        for call in (comm.all_reduce, comm.all_gather):
             with pytest.raises(hocket.InvalidArgument, match="has a mask.*filled"):
                 call(x)
         with pytest.raises(hocket.InvalidArgument, match="out has a mask"):
@@ -233,7 +235,7 @@ class Odd:
 
 def test_an_array_that_describes_itself_badly():
     def body(comm):
-        with pytest.raises(hocket.InvalidArgument, match=r"x is a (\w+\.)?Odd, which describes its memory"):
+        with pytest.raises(hocket.InvalidArgument, match=r"x is an? (\w+\.)?Odd, which describes its memory"):
             comm.all_reduce(Odd())
         for wrong in ({"shape": (-3,)}, {"shape": (2, 3), "strides": (8,)}):
             odd = Odd()

@@ -59,10 +59,9 @@ def test_layouts():
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: 3.0, "x is a float, not an array.*numpy.array"),
-        (lambda: [1, 2], "x is a list"),
-        (lambda: None, "x is a NoneType"),
-        (lambda: np.float32(3), "read-only"),
+        (lambda: "3.0", "x is a str, not an array$"),
+        (lambda: [1, 2], "x is a list, not an array.*numpy.array"),
+        (lambda: None, "x is None"),
         (lambda: np.broadcast_to(np.zeros(1), 1), "x is read-only"),
         (lambda: bytes(3), "x is read-only"),
         (lambda: np.zeros(3, ">f4"), "byte-swapped"),
@@ -89,7 +88,7 @@ def test_refused_options():
         x = np.zeros(3)
         with pytest.raises(hocket.InvalidArgument, match="median"):
             comm.all_reduce(x, op="median")
-        with pytest.raises(hocket.InvalidArgument, match="op is a int"):
+        with pytest.raises(hocket.InvalidArgument, match="op is an int"):
             comm.all_reduce(x, op=3)
         with pytest.raises(hocket.InvalidArgument, match="deadline"):
             comm.all_reduce(x, timeout="soon")
@@ -246,12 +245,12 @@ def test_views_that_torch_conjugates_when_it_reads_them():
 
     def body(comm):
         x = torch.tensor([1 + 2j, 3 - 1j])
-        with pytest.raises(hocket.InvalidArgument, match=r"x = x.resolve_conj\(\)"):
+        with pytest.raises(hocket.InvalidArgument, match=r"y = x.resolve_conj\(\)"):
             comm.all_reduce(x.conj(), out=torch.zeros(2, dtype=torch.complex64))
-        with pytest.raises(hocket.InvalidArgument, match=r"object = object.resolve_conj\(\)"):
+        with pytest.raises(hocket.InvalidArgument, match=r"holds a .*Tensor: .* y = x.resolve_conj\(\)"):
             comm.all_gather_object([x.conj()])
         part = x.conj().imag[1:]
-        with pytest.raises(hocket.InvalidArgument, match=r"x = x.resolve_neg\(\)"):
+        with pytest.raises(hocket.InvalidArgument, match=r"y = x.resolve_neg\(\)"):
             comm.all_reduce(part, out=torch.zeros(1))
         assert comm.all_reduce(part.resolve_neg(), out=torch.zeros(1)).tolist() == [2]
         assert comm.all_reduce(x.imag[1:], out=torch.zeros(1)).tolist() == [-2]
@@ -288,11 +287,11 @@ def test_a_whole_array_that_is_negated_when_it_is_read(bit, dtype):
     def body(comm):
         x = LazilyNegated(np.arange(4).astype(dtype), bit)
         for call in (comm.all_reduce, comm.broadcast, comm.all_gather, comm.reduce_scatter):
-            with pytest.raises(hocket.InvalidArgument, match=rf"x = x.resolve_{bit}\(\)"):
+            with pytest.raises(hocket.InvalidArgument, match=rf"y = x.resolve_{bit}\(\)"):
                 call(x)
-        with pytest.raises(hocket.InvalidArgument, match=rf"out = out.resolve_{bit}\(\)"):
+        with pytest.raises(hocket.InvalidArgument, match=rf"y = out.resolve_{bit}\(\)"):
             comm.all_reduce(np.zeros(4, dtype), out=x)
-        with pytest.raises(hocket.InvalidArgument, match=rf"x = x.resolve_{bit}\(\)"):
+        with pytest.raises(hocket.InvalidArgument, match=rf"y = x.resolve_{bit}\(\)"):
             comm.send(x, 1 - comm.rank)
         assert comm.all_reduce(LazilyNegated(np.ones(2, dtype), ""))._array[0] == 2
 
@@ -304,7 +303,7 @@ def test_whole_tensors_that_torch_negates_when_it_reads_them():
 
     def body(comm):
         x = torch._neg_view(torch.ones(3))
-        with pytest.raises(hocket.InvalidArgument, match=r"x = x.resolve_neg\(\)"):
+        with pytest.raises(hocket.InvalidArgument, match=r"y = x.resolve_neg\(\)"):
             comm.all_reduce(x)
         assert comm.all_reduce(x.resolve_neg()).tolist() == [-2] * 3
 

@@ -263,9 +263,9 @@ def test_wait_any_and_some():
     with pytest.raises(hocket.InvalidArgument, match="works is empty"):
         hocket.wait_any([])
     for wait in (hocket.wait_any, hocket.wait_some, hocket.wait_all):
-        with pytest.raises(hocket.InvalidArgument, match=r"works\[0\] is a int, expected a Work"):
+        with pytest.raises(hocket.InvalidArgument, match=r"works\[0\] is an int, expected a Work"):
             wait([3])
-        with pytest.raises(hocket.InvalidArgument, match="works is a int, expected a list of Work"):
+        with pytest.raises(hocket.InvalidArgument, match="works is an int, expected a list of Work"):
             wait(3)
         with pytest.raises(hocket.InvalidArgument, match="timeout is 'soon', expected seconds"):
             wait([], timeout="soon")

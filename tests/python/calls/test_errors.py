@@ -249,7 +249,7 @@ def test_an_exchange_receives_each_message_into_memory_of_its_own():
 LEFT_OVER = {
     "reduce_scatter_v": lambda c: c.reduce_scatter_v(np.arange(4.0), counts=[1, 1]),
     "reduce_scatter_v, nothing": lambda c: c.reduce_scatter_v(np.arange(4.0), np.zeros(0)),
-    "scatter_v": lambda c: c.scatter_v(np.arange(4.0), [1, 1], np.zeros(1)),
+    "scatter_v": lambda c: c.scatter_v(np.arange(4.0), np.zeros(1), [1, 1]),
     "all_to_all_v": lambda c: c.all_to_all_v(np.arange(4.0), [1, 1]),
     "all_to_all_v, out": lambda c: c.all_to_all_v(np.arange(4.0), [2, 2], np.zeros(9)),
     "all_gather_v": lambda c: c.all_gather_v(np.arange(4.0), np.zeros(50)),
@@ -347,8 +347,11 @@ def test_default_deadline():
 
     def body(comm):
         assert comm.deadline == 300
-        comm.deadline = None
+        comm.deadline = math.inf
         assert comm.deadline == math.inf
+        assert comm.duplicate().deadline == math.inf
+        comm.deadline = None
+        assert comm.deadline == 300
         comm.deadline = 0.1
         assert comm.deadline == pytest.approx(0.1)
         if comm.rank == 0:

@@ -108,7 +108,7 @@ def refusals(comm):
         (dict(index=x), "expected integers"),
         (dict(index=place[:3]), r"index is int64\[3\], expected int64\[4\]"),
         (dict(index=place == 1), "expected integers"),
-        (dict(index=7), "not an array"),
+        (dict(index="7"), "not an array"),
         (dict(deadline=-1), "deadline"),
     ]:
         with pytest.raises(hocket.InvalidArgument, match=text):

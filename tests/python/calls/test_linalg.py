@@ -81,7 +81,8 @@ def test_as_numpy_does(n, library, form, monkeypatch):
             assert [x.shape for x in mine] == plan.shapes
             for added in (None, mine[2]):
                 whole = want if added is None else want + beta * c.astype(wide)
-                got = plan(mine[0], mine[1], added, alpha=alpha, beta=beta)
+                scale = None if added is None else beta
+                got = plan(mine[0], mine[1], added, alpha=alpha, beta=scale)
                 exact = part_of(whole, spreads[2], comm.rank, n)
                 assert got.shape == exact.shape and got.dtype == dtype_of(out_dtype)
                 bound = BOUNDS.get(out_dtype, 2e-5) * (np.abs(want).max(initial=0) + 10)
@@ -127,7 +128,8 @@ def test_eight_bits(n, form):
                 for added in (None, mine[2]):
                     whole = alpha * (after(ops[0], wide[0]) @ after(ops[1], wide[1]))
                     whole = whole if added is None else whole + beta * wide[2]
-                    got = plan(mine[0], mine[1], added, alpha=alpha, beta=beta)
+                    scale = None if added is None else beta
+                    got = plan(mine[0], mine[1], added, alpha=alpha, beta=scale)
                     want = rounded(part_of(whole, spreads[2], comm.rank, n), out_dtype)
                     assert got.dtype == want.dtype and np.array_equal(got, want), (i, out_dtype)
 
@@ -234,7 +236,7 @@ def test_refusals_reach_all():
             ((x[:1], x), r"a has shape \(1, 4\) and dtype float64, expected \(2, 4\) and float64"),
             ((x, x.astype("float32")), "b has shape .* and dtype float32"),
             ((x, np.asfortranarray(x)), 'b does not lie in order "C" without gaps'),
-            ((x, 3), "b is a int, expected an array"),
+            ((x, 3), "b is an int, expected an array"),
             ((x, x, None, x), "d overlaps a or b"),
             ((x, x, None, None, "two"), "alpha is 'two', expected a number"),
             ((x, x, None, None, 1j), "alpha is complex, and the matrices are float64"),

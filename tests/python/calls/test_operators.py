@@ -331,7 +331,7 @@ def test_what_is_refused():
 @pytest.mark.parametrize(
     "arguments, text",
     [
-        (dict(function=None), "function is a NoneType"),
+        (dict(function=None), "function is None"),
         (dict(function="sum"), "function is a str"),
         (dict(function=True), "function is a bool"),
         (dict(function=0, dtype="float64"), "NULL"),

@@ -343,7 +343,7 @@ def across(n, body):
 def test_odd_arguments_are_named():
     with hocket.DevicePool(2) as pool:
         arrays = [np.zeros(2), np.zeros(2)]
-        with pytest.raises(hocket.InvalidArgument, match="across is a int; give a Communicator"):
+        with pytest.raises(hocket.InvalidArgument, match="across is an int; give a Communicator"):
             pool.all_reduce(arrays, across=3)
         with pytest.raises(hocket.InvalidArgument, match="a list is no array"):
             pool.scatter([1, 2, 3])

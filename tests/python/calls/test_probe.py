@@ -249,7 +249,7 @@ def test_what_is_refused():
             (lambda: comm.send(x, 0, ANY), "tag is -1, expected at least 0$"),
             (lambda: comm.send_async(x, 0, ANY), "tag is -1"),
             (lambda: comm.recv(x, 0, allow_shorter="no"), "allow_shorter is a str"),
-            (lambda: comm.recv_async(x, 0, allow_shorter=None), "allow_shorter is a NoneType"),
+            (lambda: comm.recv_async(x, 0, allow_shorter=None), "allow_shorter is None"),
             (lambda: comm.recv(x, 0, -2), "tag is -2, expected at least 0, or"),
             (lambda: comm.probe(0, -2), "tag is -2"),
             (lambda: comm.probe(9), "source is 9"),

@@ -16,7 +16,7 @@ from hocket._keywords import names_of
 RANKS = 3
 #: Of one rank: nobody waits for it in these.
 ALONE = {
-    "abort", "audit", "close", "deadline", "dump", "epoch", "exchange", "grid", "hosts", "is_member",
+    "abort", "allow_pickle", "audit", "close", "deadline", "dump", "epoch", "exchange", "grid", "hosts", "is_member",
     "last_calls", "name", "probe", "probe_now", "rank", "receives", "recent_calls", "recv", "recv_async",
     "recv_object", "refuse", "send", "send_async", "send_object", "send_recv", "size", "status", "world_ranks",
 }  # fmt: skip
@@ -166,7 +166,7 @@ WRONG = {
     "op_a": [lambda: "twice"],
     "op_b": [lambda: "twice"],
     "alpha": [lambda: "one"],
-    "beta": [lambda: "none", lambda: None],
+    "beta": [lambda: "none", lambda: 2.0],  # there is no c
     "form": [lambda: "fast"],
     "out_dtype": [lambda: "int8"],
     "dtype_b": [lambda: "int8", lambda: "float32", Odd],

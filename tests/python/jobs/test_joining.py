@@ -144,5 +144,5 @@ def test_the_world_is_called_as_its_maker_says():
     with pytest.raises(hocket.InvalidArgument, match="on trainers"):
         comm.broadcast(np.zeros(3), root=7)
     comm.close()
-    with pytest.raises(hocket.InvalidArgument, match="name is a int"):
+    with pytest.raises(hocket.InvalidArgument, match="name is an int"):
         hocket.init(rank=0, size=1, name=3)

@@ -1,0 +1,229 @@
+"""What a message tells to do is done, word for word, and gives the right result."""
+
+import ctypes
+import re
+
+import numpy as np
+import pytest
+from helpers import threads
+
+import hocket
+
+OBJECTS = np.array([1, 2.5, 3], object)
+DURATIONS = np.array([[1, 5], [7, 2]], "m8[s]")
+DIGITS = np.array([1.5, 2.25, 4], np.longdouble)
+RECORDS = np.array([(1, 2.5), (3, 4.5)], "i4,f8")
+SWAPPED = np.arange(4, dtype=">i4")
+
+
+def told(call):
+    """Of a refused call: the expression that its message says to call with, and the statement after it."""
+    with pytest.raises(hocket.InvalidArgument) as refusal:
+        call()
+    text = str(refusal.value)
+    text = text[max(0, text.find("To combine")) :]  # not how it is sent
+    found = re.search(r"[Cc]all with (?:y = )?(.+?)(?:, and after it (.+?) if the call writes to|, in which|; |\. |$)", text)
+    assert found, text
+    return found[1], found[2]
+
+
+# Arrays that are written to in place: made anew for each rank, times its number and one.
+IN_PLACE = {
+    "strided": lambda k: (np.arange(8.0) * k)[::2],
+    "rows of columns": lambda k: (np.arange(24.0) * k).reshape(2, 3, 4).swapaxes(0, 1),
+    "strided durations": lambda k: (np.arange(8) * k).astype("m8[s]")[::2],
+    "strided and swapped": lambda k: (np.arange(8) * k).astype(">f8")[::2],
+    "other byte order": lambda k: (SWAPPED * k).astype(">i4"),
+    "durations": lambda k: DURATIONS * k,
+    "durations in fortran order": lambda k: np.asfortranarray(DURATIONS * k),
+    "duration": lambda k: np.array(5 * k, "m8[s]"),
+    "long doubles": lambda k: DIGITS * k,
+    "long complex": lambda k: (DIGITS * k).astype(np.clongdouble) * (1 + 1j),
+    "objects": lambda k: OBJECTS * k,
+}
+
+
+def plain(x):
+    """For comparing."""
+    return x.astype("int64") if x.dtype.kind == "m" else np.asarray(x.tolist())
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_reductions_in_place_reach_the_caller_s_array(name):
+    def body(comm):
+        x = IN_PLACE[name](comm.rank + 1)
+        found = x
+        for _ in range(3):  # several things may be wrong with it, one after the other
+            try:
+                comm.all_reduce(found)
+                break
+            except hocket.InvalidArgument:
+                pass
+            made, after = told(lambda: comm.all_reduce(found))
+            names = {"numpy": np, "x": found}
+            y = names["y"] = eval(made, names)
+            chain.setdefault(comm.rank, []).append((found, after, y))
+            found = y
+        for array, after, y in reversed(chain.get(comm.rank, [])):
+            if after:
+                exec(after, {"x": array, "y": y, "numpy": np})
+            else:
+                assert np.shares_memory(array, y)
+        wanted = sum(plain(IN_PLACE[name](k + 1)) for k in range(comm.size))
+        assert np.allclose(plain(x), wanted), (x, wanted)
+
+    chain = {}
+    threads(2, body)
+
+
+MOVED = {
+    **IN_PLACE,
+    "records": lambda k: np.array([(k, 2.5), (3, k)], "i4,f8"),
+    "text": lambda k: np.array(["ab", "c" * k]),
+    "bytes": lambda k: np.array([b"ab", b"c" * k]),
+    "dates": lambda k: np.array([k, 3], "M8[D]"),
+    "columns of records": lambda k: np.asfortranarray(np.full((2, 3), k, "i4,f8")),
+    "record": lambda k: np.array((k, 2.5), "i4,f8"),
+}
+del MOVED["objects"]
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_broadcasts_reach_the_caller_s_array(name):
+    def body(comm):
+        x = MOVED[name](comm.rank + 1)
+        todo, found = [], x
+        for _ in range(3):
+            try:
+                comm.broadcast(found, root=1)
+                break
+            except hocket.InvalidArgument as error:
+                text = str(error)
+            # The message has one mend for sending where it has several.
+            sent = re.search(r"To send it, call with (.+?)(?:\. |; )", text)
+            made, after = (sent[1], None) if sent else told(lambda: comm.broadcast(found, root=1))
+            names = {"numpy": np, "x": found}
+            y = eval(made, names)
+            todo.append((found, after, y))
+            found = y
+        for array, after, y in reversed(todo):
+            if after:
+                exec(after, {"x": array, "y": y, "numpy": np})
+            else:
+                assert np.shares_memory(array, y)
+        wanted = MOVED[name](2)
+        assert x.dtype == wanted.dtype and np.array_equal(x, wanted)
+
+    threads(2, body)
+
+
+def test_objects_travel_as_the_message_says():
+    def body(comm):
+        with pytest.raises(hocket.InvalidArgument, match="broadcast_object and the like, with allow_pickle=True"):
+            comm.broadcast(OBJECTS.copy(), root=0)
+        found = comm.broadcast_object(OBJECTS if comm.rank == 0 else None, allow_pickle=True)
+        assert found.dtype == object and found.tolist() == OBJECTS.tolist()
+
+    threads(2, body)
+
+
+def test_masks():
+    def body(comm):
+        x = np.ma.masked_array([1.0, 2.0, 3.0], [False, True, False])
+        made, after = told(lambda: comm.all_reduce(x))
+        assert after is None
+        y = eval(made, {"x": x, "value": 0.5})
+        assert np.array_equal(comm.all_reduce(y), [2, 1, 6])
+
+    threads(2, body)
+
+
+# What cannot be written to: the result is in y, and is what the call returns.
+READ_ONLY = {
+    "broadcast_to": lambda: np.broadcast_to(np.float64(3), 1),
+    "read-only": lambda: np.frombuffer(bytes([3, 0, 0, 0]), "int32"),
+    "bytes": lambda: bytes([3]),
+    "list": lambda: [3, 3.5],
+    "tuple of rows": lambda: ((3, 4), (5, 6)),
+}
+
+
+@pytest.mark.parametrize("name", READ_ONLY)
+def test_what_cannot_be_written_to(name):
+    def body(comm):
+        x = READ_ONLY[name]()
+        made, after = told(lambda: comm.all_reduce(x))
+        assert after is None
+        y = eval(made, {"x": x, "numpy": np})
+        assert np.array_equal(comm.all_reduce(y), 2 * np.array(x if name != "bytes" else np.frombuffer(x, "u1")))
+
+    threads(2, body)
+
+
+def test_fortran_order():
+    def body(comm):
+        x = np.asfortranarray(np.arange(4.0).reshape(2, 2) + 10 * comm.rank)
+        rows = [np.arange(4.0).reshape(2, 2) + 10 * rank for rank in range(2)]
+        made, _ = told(lambda: comm.all_gather(x))
+        assert np.array_equal(comm.all_gather(eval(made, {"x": x, "numpy": np})), rows)
+        made, after = told(lambda: comm.all_to_all(x, out=x))
+        names = {"x": x, "numpy": np}
+        names["y"] = y = eval(made, names)
+        comm.all_to_all(y, out=y)
+        exec(after, names)
+        assert np.array_equal(x, [rows[0][comm.rank], rows[1][comm.rank]])
+
+    threads(2, body)
+
+
+def test_tensors():
+    torch = pytest.importorskip("torch")
+
+    def body(comm):
+        x = torch.arange(8.0)[::2]
+        with pytest.raises(hocket.InvalidArgument, match="call with a contiguous copy, and copy that back"):
+            comm.all_reduce(x)
+        y = x.contiguous()
+        comm.all_reduce(y)
+        x.copy_(y)
+        assert x.tolist() == [0, 4, 8, 12]
+        for view, wanted in (
+            (torch.tensor([1 + 2j, 3 - 1j]).conj(), [2 - 4j, 6 + 2j]),
+            (torch.tensor([1 + 2j, 3 - 1j]).conj().imag, [-4, 2]),
+        ):
+            made, after = told(lambda: comm.all_reduce(view))  # noqa: B023
+            names = {"x": view}
+            names["y"] = eval(made, names)
+            comm.all_reduce(names["y"])
+            exec(after, names)
+            assert view.tolist() == wanted
+
+    threads(2, body)
+
+
+def test_shapes_and_outs():
+    def body(comm):
+        x = np.arange(3.0)
+        with pytest.raises(hocket.InvalidArgument, match="Reshape it, or give out="):
+            comm.scatter(np.arange(4.0), root=0) if comm.rank == 0 else comm.scatter(x, np.zeros(2), root=0)
+        assert comm.scatter(np.arange(4.0).reshape(2, 2), root=0, out=np.zeros(2)).tolist() == [
+            2.0 * comm.rank, 2.0 * comm.rank + 1]
+        with pytest.raises(hocket.InvalidArgument, match="pass it as an array of one element"):
+            comm.all_gather_v(np.array(5.0))
+        assert comm.all_gather_v(np.array([5.0])).tolist() == [5, 5]
+        three = np.arange(3.0) + 10 * comm.rank
+        with pytest.raises(hocket.InvalidArgument, match="use the _v form"):
+            comm.all_to_all(three, out=np.zeros(3))
+        assert comm.all_to_all_v(three, [2, 1]).tolist() == [[0, 1, 10, 11], [2, 12]][comm.rank]
+
+    threads(2, body)
+
+
+def test_too_large_an_integer():
+    def body(comm):
+        with pytest.raises(hocket.InvalidArgument, match="an int of more than 64 bits; give a float"):
+            comm.all_reduce(2**70)
+        assert comm.all_reduce(float(2**70)) == 2.0**71
+        assert ctypes.c_double(comm.all_reduce(1.5)).value == 3
+
+    threads(2, body)
