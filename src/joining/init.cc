@@ -4,6 +4,8 @@
 #include <optional>
 
 #include "base/config.h"
+#include "base/lookout.h"
+#include "joining/attendance.h"
 #include "joining/bootstrap.h"
 #include "joining/meeting.h"
 #include "os/process/standard_descriptors.h"
@@ -50,17 +52,17 @@ void warn_of_unknown_settings(const ProviderList& providers) {
   base::warn_of_unknown_settings(rows);
 }
 
-World join(const InitOptions& options,
-           const StartSettings& settings,
-           const LaunchInfo& launch,
-           std::optional<StoreServer> server) {
+World join_as_one_of(const InitOptions& options,
+                     const StartSettings& settings,
+                     const LaunchInfo& launch,
+                     std::optional<StoreServer> server,
+                     Attendance& attendance) {
   const auto& [config, providers] = settings;
-  base::configure_log(config.log, launch.size > 1 ? launch.rank : -1);
-  if (launch.local_rank <= 0) warn_of_unknown_settings(providers);
   const auto deadline = Deadline::in(join_timeout(options));
-  world::WorldParts parts = launch.size == 1
-                         ? alone(options, settings, launch)
-                         : meet(options, config, providers, launch, deadline, std::move(server));
+  world::WorldParts parts =
+      launch.size == 1
+          ? alone(options, settings, launch)
+          : meet(options, config, providers, launch, deadline, attendance, std::move(server));
   world::introduce_engines(parts.engines, parts.store.get(), launch, deadline);
   parts.name = options.name;
   parts.deadline = options.deadline.value_or(config.deadline);
@@ -70,6 +72,23 @@ World join(const InitOptions& options,
       config.costs, options.library_folders, providers);
   const auto world = world::WorldImpl::make(std::move(parts), deadline);
   return World(world, world->make_communicator());
+}
+
+// Whatever ends this rank's init ends the others' with its reason.
+World join(const InitOptions& options,
+           const StartSettings& settings,
+           const LaunchInfo& launch,
+           std::optional<StoreServer> server) {
+  base::configure_log(settings.config.log, launch.size > 1 ? launch.rank : -1);
+  if (launch.local_rank <= 0) warn_of_unknown_settings(settings.providers);
+  Attendance attendance;
+  const base::Lookout lookout([&attendance] { attendance.look(); });
+  try {
+    return join_as_one_of(options, settings, launch, std::move(server), attendance);
+  } catch (const std::exception& error) {
+    attendance.withdraw(error.what());
+    throw;
+  }
 }
 
 }  // namespace

@@ -247,14 +247,16 @@ std::shared_ptr<os::Segment> make_segment(const control::HostShape& shape, bool 
 }
 
 world::WorldParts meet(const InitOptions& options,
-                const base::Config& config,
-                const engine::ProviderList& providers,
-                const LaunchInfo& launch,
-                Deadline deadline,
-                std::optional<StoreServer> server) {
+                       const base::Config& config,
+                       const engine::ProviderList& providers,
+                       const LaunchInfo& launch,
+                       Deadline deadline,
+                       Attendance& attendance,
+                       std::optional<StoreServer> server) {
   world::WorldParts parts{.launch = launch};
   rendezvous::Joined joined = rendezvous::join(launch, deadline.left(), std::move(server));
   const std::shared_ptr<Store> store = std::move(joined.store);
+  attendance = Attendance(std::move(joined.member), launch);
   parts.store_clients = std::move(joined.clients);
   os::UnixListener listener = os::UnixListener::autobind();
   // What is wrong here the others are to hear, so this rank meets them first.
@@ -304,8 +306,13 @@ world::WorldParts meet(const InitOptions& options,
     hand_out(*parts.segment, listener, own.token, others_here(seating, launch.rank), deadline);
   } else {
     const Card& leader = cards[static_cast<std::size_t>(seating.leader)];
-    parts.segment = fetch(
-        leader.listener, {.token = leader.token, .rank = launch.rank}, seating.leader, deadline);
+    try {
+      parts.segment = fetch(
+          leader.listener, {.token = leader.token, .rank = launch.rank}, seating.leader, deadline);
+    } catch (const RendezvousError&) {
+      attendance.look_for_reason();
+      throw;
+    }
   }
   parts.store = store;
   return parts;

@@ -7,9 +7,10 @@
 
 #include "base/config.h"
 #include "base/deadline.h"
-#include "world/world.h"
 #include "hocket/group.h"
+#include "joining/attendance.h"
 #include "os/segment.h"
+#include "world/world.h"
 
 namespace hocket::joining {
 
@@ -42,13 +43,15 @@ std::shared_ptr<os::Segment> make_segment(const control::HostShape& shape, bool 
 std::string audit_folder(const base::Config& config);
 
 // Meets the others at the store, which `server` is where this rank serves it already, and gets this
-// host's shared memory. Throws RendezvousError naming who is missing, or cannot join, or is to
-// use other engines or algorithms; SystemError; and Aborted where the user interrupts it.
+// host's shared memory. `attendance` is this rank's from then on. Throws RendezvousError naming who
+// is missing, or cannot join, or is to use other engines or algorithms; SystemError; and Aborted
+// where the user interrupts it.
 world::WorldParts meet(const InitOptions& options,
-                const base::Config& config,
-                const engine::ProviderList& providers,
-                const LaunchInfo& launch,
-                base::Deadline deadline,
-                std::optional<StoreServer> server = {});
+                       const base::Config& config,
+                       const engine::ProviderList& providers,
+                       const LaunchInfo& launch,
+                       base::Deadline deadline,
+                       Attendance& attendance,
+                       std::optional<StoreServer> server = {});
 
 }  // namespace hocket::joining

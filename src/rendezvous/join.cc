@@ -79,7 +79,7 @@ std::optional<StoreServer> serve(const LaunchInfo& launch, Duration timeout) {
 // A resource: the server goes when its last user in this process goes, after the client.
 struct ServedStore {
   std::optional<StoreServer> server;
-  std::shared_ptr<Store> client;
+  std::shared_ptr<MemberStore> client;
 };
 
 }  // namespace
@@ -93,7 +93,9 @@ Joined join(const LaunchInfo& launch, Duration timeout, std::optional<StoreServe
   }
   const StoreClientOptions options = client_options(launch, timeout);
   served->client = make_client(establish(options, kStaleTimeout), options);
-  Joined joined{.store = {served, served->client.get()}};
+  const std::shared_ptr<MemberStore> member(served, served->client.get());
+  member->watch(launch.size, timeout);
+  Joined joined{.store = member, .member = member};
   if (served->server) {
     joined.clients = [weak = std::weak_ptr(served)] {
       const auto alive = weak.lock();

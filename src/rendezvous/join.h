@@ -8,6 +8,7 @@
 
 #include "hocket/launch.h"
 #include "hocket/store.h"
+#include "rendezvous/store/request_store.h"
 
 namespace hocket::rendezvous {
 
@@ -17,6 +18,7 @@ namespace hocket::rendezvous {
 // timeout.
 struct Joined {
   std::shared_ptr<Store> store;
+  std::shared_ptr<MemberStore> member = {};  // the same; null in a job of one
   // How many are connected to the server, for as long as it is here; empty where it never was.
   std::function<std::optional<std::size_t>()> clients = {};
 };

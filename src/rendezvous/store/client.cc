@@ -1,6 +1,7 @@
 // The client's side of an established connection: many threads, one socket, no thread of its own.
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <array>
 #include <chrono>
@@ -17,6 +18,9 @@
 #include "base/deadline.h"
 #include "base/interrupt.h"
 #include "hocket/error.h"
+#include "os/process/process_exit.h"
+#include "os/process/process_facts.h"
+#include "os/sockets/peer_credentials.h"
 #include "os/wakeup.h"
 #include "rendezvous/store/request_store.h"
 #include "rendezvous/wire/channel.h"
@@ -39,7 +43,7 @@ bool may_wait(Op op) noexcept {
 Duration sum(Duration a, Duration b) noexcept { return a > kForever - b ? kForever : a + b; }
 
 // A resource. One of the threads that wait for an answer works the socket for all of them.
-class Client final : public RequestStore {
+class Client final : public MemberStore {
  public:
   Client(std::unique_ptr<Channel> channel, const StoreClientOptions& options)
       : channel_(std::move(channel)), address_(options.address), timeout_(options.timeout) {}
@@ -55,6 +59,38 @@ class Client final : public RequestStore {
     if (is_worked_) wakeup_.notify();
   }
 
+  void watch(int size, Duration timeout) override {
+    const std::scoped_lock lock(mutex_);
+    watch_ = begin({.op = Op::kWatch, .timeout = timeout, .size = size}).slot;
+    if (!address_.starts_with("unix:")) return;
+    const pid_t pid = os::peer_credentials(channel_->fd()).pid;
+    if (pid != ::getpid()) server_.emplace(pid, os::process_start(pid));
+  }
+
+  void end_watch() noexcept override {
+    const std::scoped_lock lock(mutex_);
+    watch_.reset();
+    server_.reset();
+  }
+
+  std::optional<std::string> why_lost() override {
+    const std::scoped_lock lock(mutex_);
+    if (!is_worked_ && failure_.empty()) move();
+    if (watch_ && *watch_ && (*watch_)->code == ReplyCode::kRefused) return (*watch_)->text;
+    if (!failure_.empty()) return failure_;
+    return std::nullopt;
+  }
+
+  void withdraw(std::string_view reason) noexcept override {
+    try {
+      StoreRequest request{.op = Op::kWithdraw};
+      request.value = to_bytes(fmt::format("failed in init ({})", reason));
+      ask(std::move(request), Deadline::in(kGoodbyeTimeout), Interrupts::kIgnored);
+    } catch (const std::exception&) {
+      // The store is gone, and the others hear that.
+    }
+  }
+
  protected:
   Reply perform(StoreRequest&& request) override {
     const Duration limit = may_wait(request.op) ? sum(request.timeout, kGrace) : timeout_;
@@ -67,15 +103,7 @@ class Client final : public RequestStore {
 
   Reply ask(StoreRequest&& request, Deadline deadline, Interrupts interrupts) {
     std::unique_lock lock(mutex_);
-    const std::uint32_t id = next_id_++;
-    const auto slot = std::make_shared<std::optional<Reply>>();
-    if (failure_.empty()) {
-      to_send_.push_back(encode_request(id, request));
-      asked_.emplace(id, slot);
-      send_some();
-    }
-    // Whoever works the socket must learn that there is more to send.
-    if (!to_send_.empty() && is_worked_) wakeup_.notify();
+    const auto [id, slot] = begin(request);
     while (!*slot && failure_.empty()) {
       if (deadline.has_passed()) {
         asked_.erase(id);
@@ -93,6 +121,23 @@ class Client final : public RequestStore {
     asked_.erase(id);
     if (!*slot) throw RendezvousError(failure_);
     return std::move(**slot);
+  }
+
+  struct Asked {
+    std::uint32_t id;
+    Slot slot;
+  };
+  // With the lock held.
+  Asked begin(const StoreRequest& request) {
+    const Asked asked{.id = next_id_++, .slot = std::make_shared<std::optional<Reply>>()};
+    if (failure_.empty()) {
+      to_send_.push_back(encode_request(asked.id, request));
+      asked_.emplace(asked.id, asked.slot);
+      send_some();
+    }
+    // Whoever works the socket must learn that there is more to send.
+    if (!to_send_.empty() && is_worked_) wakeup_.notify();
+    return asked;
   }
 
   // Nobody relies on this thread now: who works the socket has told the others when it stopped.
@@ -124,6 +169,10 @@ class Client final : public RequestStore {
     wakeup_.wait(interest, deadline);
     lock.lock();
     is_worked_ = false;
+    move();
+  }
+
+  void move() {
     if (failure_.empty()) receive_some();
     if (failure_.empty()) send_some();
     changed_.notify_all();
@@ -173,8 +222,12 @@ class Client final : public RequestStore {
   }
 
   void fail_gone() {
-    fail(fmt::format("the store at {} is gone: its process has ended or closed the connection",
-                     address_));
+    std::string how = "has ended or closed the connection";
+    if (server_) {
+      const auto answer = server_->ask();
+      if (answer.state == os::ProcessExit::State::kKnown) how = os::describe_end(answer.status);
+    }
+    fail(fmt::format("the store at {} is gone: its process {}", address_, how));
   }
 
   void fail(std::string why) {
@@ -193,6 +246,8 @@ class Client final : public RequestStore {
   std::string failure_;  // once set, nothing works any more
   std::uint32_t next_id_ = 1;
   std::map<std::uint32_t, Slot> asked_;
+  Slot watch_;                             // null: nothing is watched
+  std::optional<os::ProcessExit> server_;  // while it is watched, where it is on this host
   std::deque<Bytes> to_send_;
   std::size_t sent_ = 0;  // of the first
   Bytes received_;
@@ -200,8 +255,8 @@ class Client final : public RequestStore {
 
 }  // namespace
 
-std::shared_ptr<Store> make_client(std::unique_ptr<Channel> channel,
-                                   const StoreClientOptions& options) {
+std::shared_ptr<MemberStore> make_client(std::unique_ptr<Channel> channel,
+                                         const StoreClientOptions& options) {
   return std::make_shared<Client>(std::move(channel), options);
 }
 

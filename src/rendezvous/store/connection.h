@@ -46,6 +46,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   // The poller's token, too.
   std::uint64_t id() const noexcept { return id_; }
+  int fd() const noexcept { return channel_->fd(); }
   void start();
   void take(const os::Poller::Event& event);
   void take_turn();

@@ -28,6 +28,8 @@ void write_fields(WireWriter& writer, const StoreRequest& request) {
       return;
     case Op::kExchange:
     case Op::kBarrier:
+    case Op::kWatch:
+    case Op::kWithdraw:
       writer.i64(request.timeout.count());
       writer.u32(static_cast<std::uint32_t>(request.rank));
       writer.u32(static_cast<std::uint32_t>(request.size));
@@ -70,6 +72,8 @@ void read_fields(WireReader& reader, StoreRequest& request) {
       return;
     case Op::kExchange:
     case Op::kBarrier:
+    case Op::kWatch:
+    case Op::kWithdraw:
       request.timeout = Duration(reader.i64());
       request.rank = static_cast<int>(reader.u32());
       request.size = static_cast<int>(reader.u32());
@@ -98,7 +102,7 @@ std::optional<NumberedRequest> parse_request(std::span<const std::byte> payload)
   NumberedRequest parsed;
   parsed.id = reader.u32();
   const std::uint8_t op = reader.u8();
-  if (op < static_cast<std::uint8_t>(Op::kSet) || op > static_cast<std::uint8_t>(Op::kGoodbye)) {
+  if (op < static_cast<std::uint8_t>(Op::kSet) || op > static_cast<std::uint8_t>(Op::kWithdraw)) {
     return std::nullopt;
   }
   parsed.request.op = static_cast<Op>(op);

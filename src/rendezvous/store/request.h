@@ -22,13 +22,15 @@ enum class Op : std::uint8_t {
   kErase,
   kExchange,
   kBarrier,
-  kGoodbye,  // this client's claim of its rank ends; answered by closing
+  kGoodbye,   // this client's claim of its rank ends; answered by closing
+  kWatch,     // refused as soon as one of `size` ranks comes no more
+  kWithdraw,  // `rank` of `size` comes no more, for the reason in `value`
 };
 
 // A value. Which fields count is told by `op`.
 struct StoreRequest {
   Op op = Op::kSet;
-  Duration timeout{};  // get, wait, exchange, barrier: from its arrival on
+  Duration timeout{};  // get, wait, exchange, barrier, watch: from its arrival on
   std::string key;     // or the name of an exchange or barrier
   Bytes value;
   std::optional<Bytes> expected;

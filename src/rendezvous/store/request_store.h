@@ -1,6 +1,7 @@
 // The operations of a store in terms of requests, for all stores that answer requests.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -51,6 +52,20 @@ class RequestStore : public Store {
 
  private:
   Reply checked(StoreRequest&& request);
+};
+
+// A resource; abstract. The store as a rank uses it that joins a job: it also hears at once of a
+// rank that comes no more. `watch` comes first; it and `why_lost` are for one thread.
+class MemberStore : public RequestStore {
+ public:
+  // Asks the store to tell when one of the `size` ranks comes no more.
+  virtual void watch(int size, Duration timeout) = 0;
+  // Why the ranks cannot all join any more: a rank has ended or failed, or the store is gone.
+  // Absent: nothing is known of that. Never waits.
+  virtual std::optional<std::string> why_lost() = 0;
+  virtual void end_watch() noexcept = 0;
+  // Has the store tell the others that this rank comes no more, as it failed. Never throws.
+  virtual void withdraw(std::string_view reason) noexcept = 0;
 };
 
 }  // namespace hocket::rendezvous

@@ -21,6 +21,8 @@
 #include "base/threads.h"
 #include "hocket/error.h"
 #include "os/poller.h"
+#include "os/process/process_exit.h"
+#include "os/process/process_facts.h"
 #include "os/process/standard_descriptors.h"
 #include "os/sockets/peer_credentials.h"
 #include "os/sockets/socket.h"
@@ -28,6 +30,7 @@
 #include "os/wakeup.h"
 #include "rendezvous/address.h"
 #include "rendezvous/store/connection.h"
+#include "rendezvous/store/lost_members.h"
 #include "rendezvous/store/table.h"
 
 namespace hocket {
@@ -185,12 +188,13 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
       if (const auto connection = find(id)) connection->take_turn();
     }
     if (table_.next_deadline().has_passed()) table_.expire(Clock::now());
+    for (auto& loss : lost_.take()) table_.rank_ended(loss.rank, loss.size, std::move(loss.how));
     drop_late_strangers();
     if (accepts_again_.has_passed()) accept_again();
   }
 
   Deadline next_deadline() const {
-    Deadline next = std::min({table_.next_deadline(), accepts_again_, linger_});
+    Deadline next = std::min({table_.next_deadline(), lost_.next(), accepts_again_, linger_});
     if (stranger_deadlines_.empty()) return next;
     return std::min(next, Deadline::at(stranger_deadlines_.front().first));
   }
@@ -202,7 +206,10 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
       const std::lock_guard lock(mutex_);
       ended.swap(ended_);
     }
-    for (Ended& each : ended) table_.rank_ended(each.rank, each.size, std::move(each.how));
+    for (Ended& each : ended) {
+      lost_.forget(each.rank, each.size);
+      table_.rank_ended(each.rank, each.size, std::move(each.how));
+    }
     if (is_asked_to_stop_.load(std::memory_order_acquire)) stop();
   }
 
@@ -227,6 +234,9 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
 
   void closed(Connection& connection) override {
     table_.drop(connection.id());
+    if (const auto member = members_.extract(connection.id()); member && !is_stopping_) {
+      lost_.add(member.mapped());
+    }
     // Whoever closes it is in the midst of a call to it.
     for (Connections* each : {&strangers_, &connections_}) {
       if (auto node = each->extract(connection.id())) gone_.push_back(std::move(node.mapped()));
@@ -322,10 +332,23 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
     using rendezvous::Decision;
     const auto verdict = decide(hello);
     if (verdict.decision != Decision::kWelcome) return verdict;
-    if (hello.role == StoreRole::kMember) claims_.emplace(hello.rank, connection.id());
+    if (hello.role == StoreRole::kMember) {
+      claims_.emplace(hello.rank, connection.id());
+      members_.emplace(connection.id(), member_of(connection, hello));
+    }
     connections_.insert(strangers_.extract(connection.id()));
     clients_.store(connections_.size(), std::memory_order_relaxed);
     return verdict;
+  }
+
+  // Only AF_UNIX tells which process is at the other end.
+  rendezvous::StoreMember member_of(const Connection& connection, const rendezvous::Hello& hello) const {
+    rendezvous::StoreMember member{.rank = hello.rank, .size = hello.size};
+    if (!is_unix()) return member;
+    member.pid = os::peer_credentials(connection.fd()).pid;
+    member.start = os::process_start(member.pid);
+    if (member.start == 0 || member.pid == ::getpid()) member.pid = 0;
+    return member;
   }
 
   rendezvous::Verdict decide(const rendezvous::Hello& hello) const {
@@ -351,7 +374,9 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
   }
 
   void handle(Connection& connection, rendezvous::NumberedRequest&& request) override {
+    if (request.request.op == rendezvous::Op::kWithdraw) speak_for_itself(connection, request);
     if (request.request.op == rendezvous::Op::kGoodbye) {
+      members_.erase(connection.id());
       std::erase_if(claims_, [&](const auto& claim) {
         if (claim.second != connection.id()) return false;
         const std::lock_guard lock(mutex_);
@@ -365,6 +390,17 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
         [id = request.id, weak = connection.weak_from_this()](rendezvous::Reply&& reply) {
           if (const auto alive = weak.lock()) alive->reply(id, reply);
         });
+  }
+
+  // A member withdraws itself alone, and once.
+  void speak_for_itself(const Connection& connection, rendezvous::NumberedRequest& request) {
+    const auto member = members_.extract(connection.id());
+    if (!member) {
+      request.request.op = rendezvous::Op::kTryGet;  // nothing
+      return;
+    }
+    request.request.rank = member.mapped().rank;
+    request.request.size = member.mapped().size;
   }
 
   const Options options_;
@@ -386,6 +422,8 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
   // By age; some are gone, or strangers no longer.
   std::deque<std::pair<Clock::time_point, std::uint64_t>> stranger_deadlines_;
   Connections connections_;                        // those who have proved themselves
+  std::unordered_map<std::uint64_t, rendezvous::StoreMember> members_;  // that may still be lost
+  rendezvous::LostMembers lost_;
   std::vector<std::uint64_t> put_off_;             // connections, some gone, that are due a turn
   std::vector<std::shared_ptr<Connection>> gone_;  // closed in this turn
   std::unordered_map<int, std::uint64_t> claims_;  // rank to connection, which may be gone

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 #include <ranges>
+#include <string_view>
 
 namespace hocket::rendezvous {
 namespace {
@@ -15,6 +17,9 @@ constexpr int kMaxSize = 1 << 20;  // ranks that meet
 // What a key costs beside its own bytes and the value's.
 constexpr std::size_t kOverhead = 128;
 
+constexpr std::size_t kMaxReason = 2048;  // bytes of why a rank comes no more
+constexpr std::string_view kAllJoined = "all ranks had joined";
+
 Reply refused(std::string text) { return {.code = ReplyCode::kRefused, .text = std::move(text)}; }
 
 // What a request costs while it waits. Each of its keys is noted twice.
@@ -22,6 +27,10 @@ std::size_t cost_of(const StoreRequest& request) {
   std::size_t bytes = kOverhead + request.key.size() + request.value.size();
   for (const std::string& key : request.keys) bytes += 2 * (key.size() + kOverhead);
   return bytes;
+}
+
+Reply refused_for_end(int rank, int size, const std::string& how, std::string_view before) {
+  return refused(fmt::format("rank {} of {} {} before {}", rank, size, how, before));
 }
 
 Reply done_with(std::shared_ptr<const Bytes> value) { return {.value = std::move(value)}; }
@@ -54,6 +63,11 @@ void Table::execute(ClientId client, StoreRequest&& request, Answer answer) {
     case Op::kExchange:
     case Op::kBarrier:
       return enter_room(client, std::move(request), std::move(answer));
+    case Op::kWatch:
+      return watch(client, std::move(request), std::move(answer));
+    case Op::kWithdraw:
+      rank_ended(request.rank, request.size, hocket::to_string(request.value));
+      return answer({});
     case Op::kGoodbye:
       return answer({});
   }
@@ -197,10 +211,29 @@ void Table::enter_room(ClientId client, StoreRequest&& request, Answer&& answer)
 }
 
 void Table::rank_ended(int rank, int size, std::string how) {
+  how.resize(std::min(how.size(), kMaxReason));
   ended_.push_back({.rank = rank, .size = size, .how = std::move(how)});
   std::vector<RoomId> rooms;
   for (const auto& [id, room] : rooms_) rooms.push_back(id);
   for (const auto& id : rooms) refuse_where_missing(id);
+  const Ended& last = ended_.back();
+  std::vector<WaiterId> watching;
+  for (const auto& [id, waiter] : waiters_) {
+    const StoreRequest& request = waiter.request;
+    if (request.op == Op::kWatch && request.size == size) watching.push_back(id);
+  }
+  for (const WaiterId id : watching) {
+    take_waiter(id).answer(refused_for_end(last.rank, last.size, last.how, kAllJoined));
+  }
+}
+
+void Table::watch(ClientId client, StoreRequest&& request, Answer&& answer) {
+  const auto lost = std::ranges::find(ended_, request.size, &Ended::size);
+  if (lost != ended_.end()) {
+    return answer(refused_for_end(lost->rank, lost->size, lost->how, kAllJoined));
+  }
+  if (!has_room_for(request)) return answer(full());
+  add_waiter(client, std::move(request), std::move(answer));
 }
 
 void Table::refuse_where_missing(const RoomId& id) {
@@ -209,12 +242,11 @@ void Table::refuse_where_missing(const RoomId& id) {
     return ended.size == room.size && !room.by_rank.contains(ended.rank);
   });
   if (lost == ended_.end()) return;
-  const Reply reply = refused(fmt::format("rank {} of {} {} before it had {} \"{}\"",
-                                          lost->rank,
-                                          room.size,
-                                          lost->how,
-                                          id.first == Op::kExchange ? "joined" : "reached",
-                                          id.second));
+  const Reply reply = refused_for_end(
+      lost->rank,
+      room.size,
+      lost->how,
+      fmt::format("it had {} \"{}\"", id.first == Op::kExchange ? "joined" : "reached", id.second));
   // Copied before the first waiter is taken: that may empty the room, which ends it.
   const std::map<int, WaiterId> members = room.by_rank;
   std::vector<Waiter> waiters;

@@ -29,7 +29,7 @@ class Table {
 
   void execute(ClientId client, StoreRequest&& request, Answer answer);
   // `rank` of `size` comes no more: who waits for it in a room of so many, or comes to one later,
-  // is refused with `how`.
+  // is refused with `how`, as is every watch of so many ranks.
   void rank_ended(int rank, int size, std::string how);
   // The client is gone: its waits end unanswered and count as not made.
   void drop(ClientId client);
@@ -68,6 +68,7 @@ class Table {
   Reply find(const std::string& key) const;
   void wait_for_keys(ClientId client, StoreRequest&& request, Answer&& answer);
   void enter_room(ClientId client, StoreRequest&& request, Answer&& answer);
+  void watch(ClientId client, StoreRequest&& request, Answer&& answer);
   void complete(const RoomId& id);
   // Answers who waits in a room for a rank that comes no more.
   void refuse_where_missing(const RoomId& id);

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "hocket/store.h"
+#include "rendezvous/store/request_store.h"
 #include "rendezvous/wire/channel.h"
 
 namespace hocket::rendezvous {
@@ -18,7 +19,7 @@ std::unique_ptr<Channel> establish(const StoreClientOptions& options,
                                    Duration stale_timeout = Duration::zero());
 
 // A Store over an established connection.
-std::shared_ptr<Store> make_client(std::unique_ptr<Channel> channel,
-                                   const StoreClientOptions& options);
+std::shared_ptr<MemberStore> make_client(std::unique_ptr<Channel> channel,
+                                         const StoreClientOptions& options);
 
 }  // namespace hocket::rendezvous
