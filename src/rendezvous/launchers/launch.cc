@@ -129,6 +129,10 @@ LaunchInfo detect_launch(const InitOptions& options) {
     launch.local_size = 1;
     return launch;
   }
+  // Jobs that are given one address are told apart by their launchers' names for them. Hydra has
+  // none that every rank surely finds.
+  const bool all_are_here = place.local_size == place.size && place.launcher != "MPICH";
+  if (launch.job.empty() && all_are_here) launch.job = place.meeting;
   launch.key = find_key(options, place);
   const auto store = base::environment("HOCKET_STORE");
   if (!options.address.empty()) {

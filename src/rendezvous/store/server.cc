@@ -41,6 +41,8 @@ constexpr std::size_t kScratchBytes = std::size_t{64} << 10;
 constexpr Duration kLinger = std::chrono::seconds(1);
 // Without descriptors or memory for another connection: until trying again.
 constexpr Duration kAcceptPause = std::chrono::milliseconds(50);
+// For the ranks that were started together with the one that serves.
+constexpr Duration kSeatsAreKept = std::chrono::seconds(1);
 
 // The poller's tokens below the connections' ids.
 constexpr std::uint64_t kListenerToken = 0;
@@ -330,7 +332,10 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
   // --- Clients --------------------------------------------------------------------------------
   rendezvous::Verdict judge(Connection& connection, const rendezvous::Hello& hello) override {
     using rendezvous::Decision;
-    const auto verdict = decide(hello);
+    auto verdict = decide(hello);
+    if (verdict.decision == Decision::kWelcome && !may_come_already(connection, hello)) {
+      verdict = {.decision = Decision::kComeLater};
+    }
     if (verdict.decision != Decision::kWelcome) return verdict;
     if (hello.role == StoreRole::kMember) {
       claims_.emplace(hello.rank, connection.id());
@@ -349,6 +354,17 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
     member.start = os::process_start(member.pid);
     if (member.start == 0 || member.pid == ::getpid()) member.pid = 0;
     return member;
+  }
+
+  // Two jobs of one user that meet at one AF_UNIX name, and that nothing else tells apart, are told
+  // apart by who started them: for a moment the seats are kept for those with this process's
+  // parent.
+  bool may_come_already(const Connection& connection, const rendezvous::Hello& hello) const {
+    const bool is_told_apart = !is_unix() || options_.key || !options_.job.empty();
+    if (is_told_apart || hello.role != StoreRole::kMember) return true;
+    if (Clock::now() - began_ >= rendezvous::kSeatsAreKept) return true;
+    const pid_t pid = os::peer_credentials(connection.fd()).pid;
+    return pid == ::getpid() || os::process_parent(pid) == ::getppid();
   }
 
   rendezvous::Verdict decide(const rendezvous::Hello& hello) const {
@@ -404,6 +420,7 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
   }
 
   const Options options_;
+  const Clock::time_point began_ = Clock::now();
   rendezvous::Listener listener_;
   const std::string address_;
   std::vector<std::byte> scratch_;

@@ -167,10 +167,19 @@ std::string explain(const Verdict& verdict,
     case Decision::kRankTaken:
       return fmt::format(
           "rank {} is taken at the store at {}: another process claims it, one that has died did, "
-          "or this one has joined already; give each process a rank of its own, and let it call "
-          "init once",
+          "this one has joined already, or another job of yours meets there; give each process a "
+          "rank of its own, let it call init once, and give each job an address or a HOCKET_JOB of "
+          "its own",
           options.rank,
           at);
+    case Decision::kComeLater:
+      return fmt::format(
+          "the store at {} was started by another process than rank {}, and takes its own ranks "
+          "first: another job of yours meets there; give each job an address or a HOCKET_JOB of "
+          "its "
+          "own",
+          at,
+          options.rank);
     case Decision::kFull:
       return fmt::format("the store at {} has {} clients, as many as it takes", at, verdict.fact);
   }
@@ -228,7 +237,8 @@ Attempt shake_hands(std::unique_ptr<Channel> channel,
   }
   if (verdict->decision == Decision::kWelcome) return {.channel = std::move(channel)};
   const std::string reason = explain(*verdict, address, options);
-  const bool stale = verdict->decision == Decision::kJob || verdict->decision == Decision::kEpoch;
+  const bool stale = verdict->decision == Decision::kJob || verdict->decision == Decision::kEpoch ||
+                     verdict->decision == Decision::kComeLater;
   if (!stale) throw RendezvousError(reason);
   return {.reason = reason, .stale = true};
 }

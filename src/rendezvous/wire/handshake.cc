@@ -128,7 +128,7 @@ std::optional<Verdict> Verdict::parse(std::span<const std::byte> payload) {
   const std::uint8_t decision = reader.u8();
   verdict.fact = reader.i64();
   read_array(reader, verdict.mac);
-  if (!reader.finished() || decision > static_cast<std::uint8_t>(Decision::kFull)) {
+  if (!reader.finished() || decision > static_cast<std::uint8_t>(Decision::kComeLater)) {
     return std::nullopt;
   }
   verdict.decision = static_cast<Decision>(decision);

@@ -76,7 +76,8 @@ enum class Decision : std::uint8_t {
   kSize,            // `fact`: the server's number of ranks
   kRankOutOfRange,  // `fact`: the server's number of ranks
   kRankTaken,
-  kFull,  // `fact`: the server's limit
+  kFull,       // `fact`: the server's limit
+  kComeLater,  // whoever was started beside the server comes first
 };
 
 struct Verdict {
