@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from os import PathLike
 from typing import Any, Optional, Union
 
+from ._child import mark, refuse_child
 from ._hocket import Communicator
 from ._hocket import init as _init
 from ._types import Timeout
@@ -63,4 +64,10 @@ def init(
     InvalidArgument
         Options contradict each other or the environment.
     """
-    return _init(rank, size, address, key, timeout, deadline, engines, bootstrap, mpi, name)
+    if bootstrap is not None or mpi is not None:
+        return _init(rank, size, address, key, timeout, deadline, engines, bootstrap, mpi, name)
+    place = refuse_child(rank, size, address)
+    comm = _init(rank, size, address, key, timeout, deadline, engines, bootstrap, mpi, name)
+    if comm.size > 1:
+        mark(comm.rank, place)
+    return comm

@@ -50,13 +50,14 @@ Key find_key(const RunOptions& options, const EnvironmentBlock& environment) {
 }
 
 // What ranks are told, which no user's value replaces.
-constexpr std::array<std::string_view, 7> kOwnVariables{"HOCKET_RANK",
+constexpr std::array<std::string_view, 8> kOwnVariables{"HOCKET_RANK",
                                                         "HOCKET_SIZE",
                                                         "HOCKET_LOCAL_RANK",
                                                         "HOCKET_LOCAL_SIZE",
                                                         "HOCKET_STORE",
                                                         "HOCKET_JOB",
-                                                        "HOCKET_KEY_FD"};
+                                                        "HOCKET_KEY_FD",
+                                                        "HOCKET_WITHIN"};
 
 void check(const RunOptions& options) {
   if (options.ranks < 1 || options.ranks > kMaxRanks) {
@@ -132,12 +133,25 @@ std::string job_name() {
   return name;
 }
 
+// The variables of other launchers that this one was started with, which say nothing of its ranks.
+std::string outer_launchers(const EnvironmentBlock& environment) {
+  std::string names;
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "RANK", "SLURM_PROCID"}) {
+    if (environment.has(name)) names += (names.empty() ? "" : ",") + std::string(name);
+  }
+  return names;
+}
+
 EnvironmentBlock common_environment(const RunOptions& options, const std::string& job) {
   EnvironmentBlock environment = EnvironmentBlock::inherited();
   environment.erase("HOCKET_KEY_FILE");
   environment.set("HOCKET_LOCAL_SIZE", std::to_string(options.ranks));
   environment.set("HOCKET_JOB", job);
   environment.set("HOCKET_KEY_FD", std::to_string(kKeyFd));
+  environment.erase("HOCKET_CHILD_OF");  // these are ranks of their own
+  environment.erase("HOCKET_WITHIN");
+  const std::string outer = outer_launchers(environment);
+  if (!outer.empty()) environment.set("HOCKET_WITHIN", outer);
   if (!options.trace_dir.empty()) {
     environment.set("HOCKET_TRACE", absolute("--trace", options.trace_dir));
   }

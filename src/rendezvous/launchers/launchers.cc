@@ -81,6 +81,39 @@ pid_t hydra_proxy() {
   return ::getppid();
 }
 
+// A job that another launcher started within one of `hocket run`'s ranks has that rank's variables
+// too. HOCKET_WITHIN names the launchers' variables that `hocket run` was itself started with.
+void refuse_child_of(const LaunchPlace& rank) {
+  struct Other {
+    const char* rank;
+    const char* size;
+    const char* launcher;
+  };
+  constexpr Other kOthers[] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "Open MPI"},
+                               {"PMI_RANK", "PMI_SIZE", "MPICH"},
+                               {"RANK", "WORLD_SIZE", "torchrun"},
+                               {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "Slurm"}};
+  const std::string within = base::environment("HOCKET_WITHIN").value_or("");
+  for (const Other& other : kOthers) {
+    const auto its_rank = base::environment(other.rank);
+    const auto its_size = base::environment(other.size);
+    if (!its_rank || !its_size || *its_size == "1") continue;
+    if (fmt::format(",{},", within).find(fmt::format(",{},", other.rank)) != std::string::npos) {
+      continue;
+    }
+    throw InvalidArgument(fmt::format(
+        "this process is a child of rank {} of `hocket run`, not a rank: {} started it ({}={}, "
+        "{}={}) within that rank; use one launcher: leave away `hocket run`, or start the program "
+        "by it alone",
+        rank.rank,
+        other.launcher,
+        other.rank,
+        *its_rank,
+        other.size,
+        *its_size));
+  }
+}
+
 }  // namespace
 
 std::optional<LaunchPlace> place_from_hocket() {
@@ -89,7 +122,12 @@ std::optional<LaunchPlace> place_from_hocket() {
                            .size = "HOCKET_SIZE",
                            .local_rank = "HOCKET_LOCAL_RANK",
                            .local_size = "HOCKET_LOCAL_SIZE"});
-  if (place && !base::environment("HOCKET_KEY_FD")) place->launcher = "explicit";
+  if (!place) return place;
+  if (base::environment("HOCKET_KEY_FD")) {
+    refuse_child_of(*place);
+  } else {
+    place->launcher = "explicit";
+  }
   return place;
 }
 
