@@ -88,11 +88,14 @@ Joined join(const LaunchInfo& launch, Duration timeout, std::optional<StoreServe
   if (launch.size == 1) return {.store = make_memory_store()};
   auto served = std::make_shared<ServedStore>();
   served->server = std::move(server);
-  if (launch.rank == 0 && launch.rank_zero_serves && !served->server) {
-    served->server = serve(launch, timeout);
-  }
+  const bool is_to_serve = launch.rank == 0 && launch.rank_zero_serves;
+  if (is_to_serve && !served->server) served->server = serve(launch, timeout);
+  const bool finds_address_taken = is_to_serve && !served->server;
   const StoreClientOptions options = client_options(launch, timeout);
-  served->client = make_client(establish(options, kStaleTimeout), options);
+  served->client = make_client(
+      establish(
+          options, kStaleTimeout, finds_address_taken ? OnSilence::kGiveUp : OnSilence::kTryAgain),
+      options);
   const std::shared_ptr<MemberStore> member(served, served->client.get());
   member->watch(launch.size, timeout);
   Joined joined{.store = member, .member = member};

@@ -70,9 +70,10 @@ class Launcher {
   }
 
  private:
-  // On several hosts that of host 0 serves for all.
+  // On several hosts that of host 0 serves for all. One host needs no network.
   std::optional<StoreServer> serve() const {
     StoreServer::Options options{.key = key_, .job = job_, .size = size_};
+    options.address = fmt::format("unix:hocket-{}-{}", ::geteuid(), job_);
     if (options_.nodes > 1) {
       // How many ranks there will be is not known yet.
       options.size = 0;
@@ -112,6 +113,7 @@ class Launcher {
         size_ = layout->size;
         return std::nullopt;
       }
+      if (const std::string late = meeting.long_wait(); !late.empty()) tell("{}", late);
       std::vector<pollfd> wait{{signals_.get(), POLLIN, 0}};
       output_.add_to(wait);
       ::poll(wait.data(), wait.size(), static_cast<int>(kLookAround.count()));

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <numeric>
 #include <sstream>
 #include <thread>
@@ -20,6 +21,7 @@ constexpr milliseconds kPatience = seconds(300);
 // For others to read a refusal, and for host 0 to say who is missing before others lose patience.
 constexpr milliseconds kFarewell = seconds(2);
 constexpr milliseconds kGrace = seconds(10);
+constexpr milliseconds kSilentWait = seconds(10);
 constexpr const char* kLayout = "launcher/layout";
 constexpr const char* kInformed = "launcher/informed";
 
@@ -67,6 +69,22 @@ int read_announcement(const Bytes& bytes, int host, int nodes, std::string& prob
   return ranks;
 }
 
+// Says after a while what it waits for.
+Bytes get_layout(Store& store, const RunOptions& options) {
+  const milliseconds longest = patience(options) + kGrace;
+  if (longest > kSilentWait) {
+    try {
+      return store.get(kLayout, kSilentWait);
+    } catch (const RendezvousError&) {
+      // A store that is gone is found out once more, below.
+    }
+    std::fprintf(stderr,
+                 "hocket: still waiting for the launchers of the other hosts to come to %s\n",
+                 options.rendezvous.c_str());
+  }
+  return store.get(kLayout, std::max(longest - kSilentWait, milliseconds(1)));
+}
+
 Layout layout_of(const std::vector<int>& ranks, int host) {
   return {.first_rank = std::accumulate(ranks.begin(), ranks.begin() + host, 0),
           .size = std::accumulate(ranks.begin(), ranks.end(), 0)};
@@ -77,7 +95,7 @@ Layout layout_of(const std::vector<int>& ranks, int host) {
 Layout ask_for_layout(const RunOptions& options, const Key& key, const std::string& job) {
   const auto store = connect(options, key, job, options.rendezvous);
   announce(*store, options);
-  const std::string said = to_string(store->get(kLayout, patience(options) + kGrace));
+  const std::string said = to_string(get_layout(*store, options));
   std::istringstream words(said);
   std::string verdict;
   words >> verdict;
@@ -105,6 +123,7 @@ Meeting::Meeting(const RunOptions& options,
                  const std::string& address)
     : store_(connect(options, key, job, address)),
       ranks_(static_cast<std::size_t>(options.nodes)),
+      silent_until_(std::chrono::steady_clock::now() + kSilentWait),
       limit_(std::chrono::steady_clock::now() + kPatience) {
   announce(*store_, options);
 }
@@ -123,11 +142,17 @@ std::optional<Layout> Meeting::look() {
     store_->set(kLayout, as_bytes(fmt::format("yes {}", fmt::join(ranks_, " "))));
     return layout_of(ranks_, 0);
   }
-  if (std::chrono::steady_clock::now() >= limit_) refuse(absent());
+  if (std::chrono::steady_clock::now() >= limit_) refuse(absent(kPatience));
   return std::nullopt;
 }
 
-std::string Meeting::absent() const {
+std::string Meeting::long_wait() {
+  if (std::chrono::steady_clock::now() < silent_until_) return {};
+  silent_until_ = std::chrono::steady_clock::time_point::max();
+  return "still waiting: " + absent(kSilentWait);
+}
+
+std::string Meeting::absent(std::chrono::milliseconds waited) const {
   std::vector<std::size_t> hosts;
   for (std::size_t host = 0; host < ranks_.size(); ++host) {
     if (ranks_[host] == 0) hosts.push_back(host);
@@ -138,7 +163,7 @@ std::string Meeting::absent() const {
       "too, with the same --rendezvous and key",
       hosts.size(),
       ranks_.size(),
-      kPatience.count() / 1000,
+      waited.count() / 1000,
       fmt::join(hosts, ", "));
 }
 

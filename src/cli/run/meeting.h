@@ -42,13 +42,16 @@ class Meeting {
   // Looks who has come; never waits, but for the others to have read why it throws. Absent:
   // somebody has not come. Throws as ask_for_layout does, on all hosts alike.
   std::optional<Layout> look();
+  // Once, after ten seconds: who has not come. Else empty.
+  std::string long_wait();
 
  private:
   [[noreturn]] void refuse(const std::string& why);
-  std::string absent() const;
+  std::string absent(std::chrono::milliseconds waited) const;
 
   std::shared_ptr<Store> store_;
   std::vector<int> ranks_;  // by host; 0: not known
+  std::chrono::steady_clock::time_point silent_until_;
   std::chrono::steady_clock::time_point limit_;
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <optional>
 #include <string>
@@ -33,10 +34,16 @@ struct Attempt {
   bool stale = false;  // another job or epoch is served there
 };
 
+// Somebody took the connection and said nothing.
+class SilentPeer : public RendezvousError {
+  using RendezvousError::RendezvousError;
+};
+
 [[noreturn]] void throw_silent(const std::string& address) {
-  throw RendezvousError(
+  throw SilentPeer(
       fmt::format("what listens at {} took the connection and did not answer as a hocket store in "
-                  "time; it may be another program, or a stopped one",
+                  "time; it may be another program, which holds the port, or a stopped one; give "
+                  "the job another port, or end that program",
                   address));
 }
 
@@ -243,12 +250,28 @@ Attempt shake_hands(std::unique_ptr<Channel> channel,
   return {.reason = reason, .stale = true};
 }
 
+bool is_loopback(const Address& address) {
+  const auto* tcp = std::get_if<os::HostPort>(&address);
+  return tcp != nullptr && os::is_loopback(tcp->host);
+}
+
 Attempt attempt(const Address& address, const StoreClientOptions& options, Deadline deadline) {
   std::unique_ptr<Channel> channel;
   try {
     channel = open_channel(address, options, deadline);
   } catch (const SystemError& error) {
-    return {.reason = error.what()};  // nobody listens there, yet
+    const int number = error.error_number();
+    if (is_loopback(address) && (number == ENETUNREACH || number == EHOSTUNREACH)) {
+      throw RendezvousError(
+          fmt::format("{}: this host's loopback interface is down; `ip link set lo up` mends that, "
+                      "and ranks of one host need no network where they meet at unix:NAME",
+                      error.what()));
+    }
+    return {.reason = is_loopback(address)
+                          ? fmt::format("{} ({} is this host alone: others cannot reach it)",
+                                        error.what(),
+                                        options.address)
+                          : error.what()};  // nobody listens there, yet
   }
   return shake_hands(std::move(channel), address, options, deadline);
 }
@@ -275,7 +298,9 @@ void check(const Address& address, const StoreClientOptions& options) {
 
 }  // namespace
 
-std::unique_ptr<Channel> establish(const StoreClientOptions& options, Duration stale_timeout) {
+std::unique_ptr<Channel> establish(const StoreClientOptions& options,
+                                   Duration stale_timeout,
+                                   OnSilence on_silence) {
   const Address address = parse_address(options.address, "the store's address");
   check(address, options);
   const auto deadline = Deadline::in(options.timeout);
@@ -286,7 +311,10 @@ std::unique_ptr<Channel> establish(const StoreClientOptions& options, Duration s
   const auto is_there = [&](bool) {
     Attempt tried;
     try {
-      tried = attempt(address, options, deadline);
+      tried = attempt(address, options, std::min(deadline, Deadline::in(kSilentWait)));
+    } catch (const SilentPeer& silent) {
+      if (deadline.has_passed() || on_silence == OnSilence::kGiveUp) throw;
+      tried.reason = silent.what();
     } catch (const RendezvousError&) {
       // In the midst of a handshake the time was over.
       if (!stale.empty() && deadline.has_passed()) throw RendezvousError(stale);
@@ -304,7 +332,7 @@ std::unique_ptr<Channel> establish(const StoreClientOptions& options, Duration s
           base::in_seconds(options.timeout),
           tried.reason));
     }
-    if (silent_until.has_passed() && options.role == StoreRole::kMember) {
+    if (silent_until.has_passed()) {
       base::log(base::LogLevel::kWarning,
                 fmt::format("still waiting for the store at {}: {}; it comes with rank 0, or with "
                             "the launcher",

@@ -13,10 +13,17 @@ namespace hocket::rendezvous {
 // How long whoever joins waits before it says what for.
 inline constexpr Duration kSilentWait = std::chrono::seconds(10);
 
+// What comes of a program that takes connections at the address and says nothing.
+enum class OnSilence {
+  kTryAgain,  // it may be a store that is stopped, or whose place a store takes
+  kGiveUp,    // this rank was to serve there, and the address is taken
+};
+
 // Tries again while nobody serves, until the options' timeout. With `stale_timeout`, also while an
 // earlier job or epoch is still served there. Throws RendezvousError saying what was refused.
 std::unique_ptr<Channel> establish(const StoreClientOptions& options,
-                                   Duration stale_timeout = Duration::zero());
+                                   Duration stale_timeout = Duration::zero(),
+                                   OnSilence on_silence = OnSilence::kTryAgain);
 
 // A Store over an established connection.
 std::shared_ptr<MemberStore> make_client(std::unique_ptr<Channel> channel,

@@ -1,0 +1,113 @@
+"""Waits to meet: what can never come ends at once, and what may come is named after ten seconds."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import hocket_command
+import pytest
+from helpers import free_address
+
+import hocket
+
+KEY = bytes(32)
+WATCHDOG = 50
+
+JOINS = """
+import sys, hocket
+hocket.init(rank=int(sys.argv[1]), size=2, address=sys.argv[2], key=bytes(32), timeout=float(sys.argv[3]))
+"""
+
+
+def environment():
+    return {**os.environ, "PYTHONPATH": str(Path(hocket.__file__).parent.parent)}
+
+
+def join(rank, address, timeout):
+    return subprocess.Popen([sys.executable, "-c", JOINS, str(rank), address, str(timeout)],
+                            env=environment(), stderr=subprocess.PIPE, text=True)
+
+
+def takes_and_is_silent(server):
+    def serve():
+        kept = []
+        while True:
+            try:
+                kept.append(server.accept()[0])
+            except OSError:
+                return
+
+    threading.Thread(target=serve, daemon=True).start()
+
+
+def takes_nothing(server):
+    del server
+
+
+@pytest.mark.parametrize("holds", [takes_and_is_silent, takes_nothing])
+def test_a_port_that_a_silent_program_holds(holds):
+    """Rank 0, which was to serve there, gives up; rank 1 says for what it waits."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        holds(server)
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        ranks = [join(0, address, 300), join(1, address, 14)]
+        errors = [rank.communicate(timeout=WATCHDOG)[1] for rank in ranks]
+    assert ranks[0].returncode == 1 and ranks[1].returncode == 1
+    assert "another program, which holds the port" in errors[0], errors
+    assert "still waiting for the store" in errors[1], errors
+    assert "another program, which holds the port" in errors[1], errors
+
+
+@pytest.mark.parametrize("node", [0, 1])
+def test_a_launcher_whose_other_host_is_absent_says_so(tmp_path, node):
+    (tmp_path / "key").write_text("ab" * 32)
+    (tmp_path / "key").chmod(0o600)
+    job = hocket_command.start(
+        "run", "-n", 1, "--nnodes", 2, "--node-rank", node, "--rendezvous", free_address(), "--key",
+        str(tmp_path / "key"), "--timeout", 13, "--", "true", env=environment(),
+    )
+    _, errors = job.communicate(timeout=WATCHDOG)
+    assert job.returncode != 0
+    assert "still waiting" in errors, errors
+    if node == 0:
+        assert "--node-rank 1" in errors, errors
+    else:
+        assert "this host alone" in errors, errors
+
+
+NO_NETWORK = ["unshare", "--net", "--map-root-user", "--user"]
+
+
+def has_namespaces():
+    if shutil.which("unshare") is None:
+        return False
+    return subprocess.run([*NO_NETWORK, "true"], capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.skipif(not has_namespaces(), reason="no namespaces of the network here")
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_a_job_of_one_host_needs_no_network(ranks):
+    program = "import hocket; c = hocket.init(timeout=30); c.barrier(); print('all are there')"
+    done = subprocess.run(
+        [*NO_NETWORK, hocket_command.find(), "run", "-n", str(ranks), "--", sys.executable,
+         "-c", program],
+        env=environment(), capture_output=True, text=True, timeout=WATCHDOG, check=False,
+    )
+    assert done.returncode == 0 and done.stdout.count("all are there") == ranks, done.stderr
+
+
+@pytest.mark.skipif(not has_namespaces(), reason="no namespaces of the network here")
+@pytest.mark.parametrize("rank", [0, 1])
+def test_loopback_that_is_down_ends_the_wait(rank):
+    began = time.monotonic()
+    done = subprocess.run(
+        [*NO_NETWORK, sys.executable, "-c", JOINS, str(rank), "127.0.0.1:4711", "300"],
+        env=environment(), capture_output=True, text=True, timeout=WATCHDOG, check=False,
+    )
+    assert done.returncode == 1 and "loopback interface is down" in done.stderr, done.stderr
+    assert time.monotonic() - began < WATCHDOG
