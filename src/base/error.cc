@@ -10,7 +10,10 @@ namespace {
 
 std::string text_of(int error_number) {
   const std::string text = std::strerror(error_number);
-  return error_number == EMFILE ? text + "; raise this process's limit (ulimit -n)" : text;
+  if (error_number == EMFILE) return text + "; raise this process's limit (ulimit -n)";
+  if (error_number != EFBIG) return text;
+  return text +
+         "; raise this process's limit of file sizes, which counts shared memory too (ulimit -f)";
 }
 
 }  // namespace

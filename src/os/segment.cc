@@ -75,9 +75,11 @@ Segment Segment::create_for_threads(std::size_t bytes) {
 Segment Segment::create(const char* name, std::size_t bytes) {
   Fd fd = make_memfd(name);
   if (!fd) {
+    const bool lacks_descriptor = errno == EMFILE || errno == ENFILE;
     throw SystemError(
-        "the kernel refuses memfd_create, which the job's shared memory is made by; allow it in "
-        "the container's seccomp profile",
+        lacks_descriptor ? "cannot make the job's shared memory"
+                         : "the kernel refuses memfd_create, which the job's shared memory is made "
+                           "by; allow it in the container's seccomp profile",
         errno);
   }
   // Beyond the limit, the kernel ends the process (SIGXFSZ) rather than refuse.
@@ -86,7 +88,8 @@ Segment Segment::create(const char* name, std::size_t bytes) {
                           limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur;
   if (!is_allowed) errno = EFBIG;
   if (!is_allowed || ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) {
-    throw SystemError("cannot size the job's shared memory (see `ulimit -f`)", errno);
+    throw SystemError("cannot size the job's shared memory (HOCKET_SEGMENT_GIB makes it less)",
+                      errno);
   }
   if (fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) {
     throw SystemError("cannot seal the job's shared memory", errno);

@@ -1,11 +1,15 @@
 #include "cli/run/job_output.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cstring>
+
+#include "hocket/error.h"
 
 namespace hocket::cli {
 namespace {
@@ -17,10 +21,27 @@ bool same_file(int a, int b) {
          first.st_ino == second.st_ino;
 }
 
+// In a folder that others may write to, a link of theirs would have this overwrite the user's
+// files.
+void refuse_link_of_another(const std::string& path) {
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0 || !S_ISLNK(status.st_mode)) return;
+  if (status.st_uid == ::geteuid() || status.st_uid == 0) return;
+  throw InvalidArgument(
+      fmt::format("--log-dir: '{}' is a link that user {} made; give a folder of your own",
+                  path,
+                  status.st_uid));
+}
+
 Fd open_log(const std::string& folder, int rank, JobOutput::Kind kind) {
   const std::string path =
       fmt::format("{}/rank-{}.{}", folder, rank, kind == JobOutput::Kind::kOut ? "out" : "err");
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
+  int fd = ::open(path.c_str(), kFlags | O_NOFOLLOW, 0644);
+  if (fd < 0 && errno == ELOOP) {
+    refuse_link_of_another(path);
+    fd = ::open(path.c_str(), kFlags, 0644);
+  }
   return checked_fd(fd, fmt::format("--log-dir: cannot write '{}'", path));
 }
 
@@ -28,6 +49,7 @@ Fd open_log(const std::string& folder, int rank, JobOutput::Kind kind) {
 
 JobOutput::JobOutput(JobOutputOptions options)
     : options_(std::move(options)), out_(std::make_shared<Sink>(STDOUT_FILENO)) {
+  if (!options_.log_dir.empty()) refuse_link_of_another(options_.log_dir);
   err_ = same_file(STDOUT_FILENO, STDERR_FILENO) ? out_ : std::make_shared<Sink>(STDERR_FILENO);
 }
 

@@ -197,6 +197,7 @@ JobOutput make_output(const RunOptions& options, const EnvironmentBlock& environ
 
 JobPlan plan_job(const RunOptions& options) {
   check(options);
+  ::signal(SIGXFSZ, SIG_IGN);  // a file that is too large is an error code
   open_standard_descriptors();
   check_nodes(options);
   const Key secret = find_key(options, EnvironmentBlock::inherited());

@@ -38,6 +38,7 @@ void reset_signals(const sigset_t& mask) {
   // that were ignored when the launcher was started (nohup) stay so.
   std::signal(SIGPIPE, SIG_DFL);
   std::signal(SIGCHLD, SIG_DFL);
+  std::signal(SIGXFSZ, SIG_DFL);
   ::sigprocmask(SIG_SETMASK, &mask, nullptr);
 }
 
