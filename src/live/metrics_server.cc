@@ -31,7 +31,8 @@ namespace {
 
 using base::Deadline;
 
-constexpr std::size_t kMostReaders = 16;
+constexpr std::size_t kMostReaders = 64;
+constexpr int kAcceptedAtOnce = 16;  // then those who are there have their turn
 constexpr std::size_t kMostRequestBytes = 8192;
 constexpr std::chrono::seconds kPatience{5};        // with a reader
 constexpr std::chrono::milliseconds kLook{100};     // between two looks at the job
@@ -128,7 +129,7 @@ class MetricsServer::Impl {
     find_job();
     if (view_) view_->look();
     std::vector<pollfd> polls{{wakeup_.fd(), POLLIN, 0}};
-    if (readers_.size() < kMostReaders) polls.push_back({listener_.get(), POLLIN, 0});
+    polls.push_back({listener_.get(), POLLIN, 0});
     for (const MetricsReader& reader : readers_) {
       polls.push_back({reader.socket.get(),
                        static_cast<short>(reader.reply.empty() ? POLLIN : POLLOUT),
@@ -136,13 +137,21 @@ class MetricsServer::Impl {
     }
     ::poll(polls.data(), polls.size(), static_cast<int>(kLook.count()));
     wakeup_.take();
-    while (readers_.size() < kMostReaders) {
+    for (int i = 0; i < kAcceptedAtOnce; ++i) {
       os::Fd socket = os::accept_pending(listener_.get());
       if (!socket) break;
+      if (readers_.size() >= kMostReaders) drop_oldest();
       readers_.push_back({.socket = std::move(socket)});
     }
     for (MetricsReader& reader : readers_) serve(reader);
     std::erase_if(readers_, [](const MetricsReader& reader) { return reader.gone; });
+  }
+
+  // Connections that ask for nothing keep no reader out. One that has asked goes last.
+  void drop_oldest() {
+    const auto asks_for_nothing = [](const MetricsReader& reader) { return reader.reply.empty(); };
+    const auto oldest = std::ranges::find_if(readers_, asks_for_nothing);
+    readers_.erase(oldest == readers_.end() ? readers_.begin() : oldest);
   }
 
   void find_job() {

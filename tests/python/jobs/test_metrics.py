@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -274,6 +275,37 @@ def test_rubbish_does_not_hinder_others():
         assert "hocket_ranks" in read(address)[1]
         for each in silent:
             each.close()
+
+
+@pytest.mark.parametrize("says", [b"", b"GET /metrics HTTP/1.1\r\n"])
+@pytest.mark.parametrize("number", [16, 64, 200])
+def test_half_open_connections_keep_no_reader_out(number, says):
+    address = free_address()
+    host, port = address.split(":")
+    with job("--metrics", address):
+        await_metrics(address, "hocket_ranks")
+        half_open = []
+        enough = threading.Event()
+
+        def connect():
+            half_open.append(socket.create_connection((host, int(port))))
+            half_open[-1].sendall(says)
+
+        def go_on_connecting():  # so that none is missed that is hung up on for its silence
+            while not enough.wait(0.03):
+                connect()
+
+        for _ in range(number):
+            connect()
+        others = threading.Thread(target=go_on_connecting)
+        others.start()
+        try:
+            assert "hocket_ranks" in read(address)[1]
+        finally:
+            enough.set()
+            others.join()
+            for each in half_open:
+                each.close()
 
 
 def test_nothing_runs_without():
