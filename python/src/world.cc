@@ -183,8 +183,38 @@ void tell_places(nb::object describes) {
 SignalsLeftAlone::SignalsLeftAlone() noexcept { ++left_alone(); }
 SignalsLeftAlone::~SignalsLeftAlone() { --left_alone(); }
 
+namespace {
+
+// Whether the exception that is being handled says that another rank's user interrupted it.
+bool is_of_an_interrupt() noexcept {
+  if (!std::current_exception()) return false;
+  try {
+    throw;
+  } catch (const Error& error) {
+    return std::string_view(error.what()).find("interrupted") != std::string_view::npos;
+  } catch (...) {
+    return false;
+  }
+}
+
+}  // namespace
+
 void throw_if_signalled() {
+  constexpr int kLooks = 50;
+  constexpr std::chrono::milliseconds kBetweenLooks{1};
   if (PyErr_Occurred() != nullptr || PyErr_CheckSignals() != 0) throw nb::python_error();
+  const bool is_main =
+      pthread_equal(main_thread().load(std::memory_order_relaxed), pthread_self()) != 0;
+  if (!is_main || !is_of_an_interrupt()) return;
+  // A launcher passes Ctrl-C on to one rank after the other: the first one's Aborted may be
+  // quicker.
+  for (int look = 0; look < kLooks; ++look) {
+    {
+      const nb::gil_scoped_release release;
+      std::this_thread::sleep_for(kBetweenLooks);
+    }
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  }
 }
 
 std::vector<std::string> library_folders() {

@@ -64,6 +64,27 @@ def test_ctrl_c_is_a_keyboard_interrupt_in_every_wait(part):
             rank.wait()
 
 
+def test_ctrl_c_that_comes_to_one_rank_after_the_other():
+    """As a launcher passes it on: the first one's Aborted is quicker than the next one's signal."""
+    kinds = ["barrier", "all_reduce", "wait", "recv", "objects", "symmetric"]
+    ranks = start_ranks(kinds)
+    try:
+        for kind in kinds:
+            for rank in ranks:
+                assert rank.stdout.readline() == "ready\n", kind
+            time.sleep(0.1)
+            for rank in ranks:
+                rank.send_signal(signal.SIGINT)
+                time.sleep(0.01)
+            assert [rank.stdout.readline() for rank in ranks] == ["KeyboardInterrupt\n"] * RANKS, kind
+        for rank in ranks:
+            assert rank.communicate(timeout=30)[0] == "" and rank.returncode == 0
+    finally:
+        for rank in ranks:
+            rank.kill()
+            rank.wait()
+
+
 @pytest.mark.parametrize("module", ["hocket._keywords", "numpy"])
 def test_ctrl_c_within_the_import(module):
     """Which Python code is part of, hocket's own and that of what it imports."""
