@@ -1,5 +1,6 @@
 // core/reduce.h for simulations of sizes alone: no memory is touched, and the rank that would have
 // computed pays for it. Linked in the place of the layer `core`.
+#include "core/averages.h"
 #include "core/reduce.h"
 #include "simulation.h"
 
@@ -35,8 +36,12 @@ void widen(void*, const void*, std::size_t count, DType from) {
   scaling::Simulation::charge(count * size_of(accumulation_type(from)));
 }
 
-void narrow(void*, const void*, std::size_t count, DType to, ReduceOp, int) {
-  scaling::Simulation::charge(count * size_of(accumulation_type(to)));
+void widen(void*, const void*, std::size_t count, DType from, ReduceOp op) {
+  scaling::Simulation::charge(count * size_of(accumulation_type(from, op)));
+}
+
+void narrow(void*, const void*, std::size_t count, DType to, ReduceOp op, int) {
+  scaling::Simulation::charge(count * size_of(accumulation_type(to, op)));
 }
 
 }  // namespace hocket::core
