@@ -31,6 +31,7 @@ thread_local Lookout* lookout = nullptr;
 
 Lookout::Lookout(std::function<void()> look) : look_(std::move(look)) { lookout = this; }
 Lookout::~Lookout() { lookout = nullptr; }
+void Lookout::end() noexcept { lookout = nullptr; }
 
 void look_out() {
   if (lookout != nullptr) lookout->look_();

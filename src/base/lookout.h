@@ -15,6 +15,9 @@ class Lookout {
   Lookout& operator=(const Lookout&) = delete;
   ~Lookout();
 
+  // What was looked out for cannot come any more: this thread's waits look no longer.
+  static void end() noexcept;
+
  private:
   friend void look_out();
   std::function<void()> look_;

@@ -112,8 +112,10 @@ void Core::refuse_within_call() const {
 }
 
 void Core::refuse_in_callback() const {
-  if (stepper_.load(std::memory_order_relaxed) == base::this_thread()) refuse_within_call();
-  if (!is_in_callback()) return;
+  if (!is_in_callback()) {
+    if (stepper_.load(std::memory_order_relaxed) == base::this_thread()) refuse_within_call();
+    return;
+  }
   throw InvalidArgument(
       fmt::format("a callback that Work::on_done was given uses communicator {} while it tells of "
                   "a call's end; have it tell another thread, which does so then",

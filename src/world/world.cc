@@ -6,6 +6,7 @@
 
 #include "base/interrupt.h"
 #include "base/log.h"
+#include "base/lookout.h"
 #include "failure/witness.h"
 #include "live/desk.h"
 #include "live/place.h"
@@ -118,6 +119,7 @@ void WorldImpl::join(Deadline deadline) {
   }
   host_->arrive(rank);
   host_->wait_for_all(by_place, deadline);
+  base::Lookout::end();  // a rank that ends from here on has joined
   settle_single_copy(deadline);
   progress_->look_again();
   if (auto telling = live::PlaceTelling::make(host_)) {

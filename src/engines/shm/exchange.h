@@ -75,7 +75,7 @@ engine::Task exchange(ShmGroup& group, engine::Call call, Giver giver, Taker tak
     if (k == 0) continue;
     const std::uint64_t step = k - 1;
     if (step < take_steps) {
-      bool is_staged = false;  // by somebody
+      [[maybe_unused]] bool is_staged = false;  // by somebody
       // Each rank begins with its neighbour: all at one peer's chunk would wait for each other.
       for (int i = 1; i < group.size(); ++i) {
         const int peer = (group.rank() + i) % group.size();
@@ -100,7 +100,9 @@ engine::Task exchange(ShmGroup& group, engine::Call call, Giver giver, Taker tak
         taker.take(peer, group.staged_chunk(peer, call.sequence, step), step);
       }
       taker.finish(step);
-      if (step == 0 && !is_staged) take_steps = 1;
+      if constexpr (ReadsExposed<Taker>) {
+        if (step == 0 && !is_staged) take_steps = 1;  // all of it was read
+      }
     }
     if (k < std::max(give_steps, take_steps)) group.done(call, k);
   }
