@@ -14,7 +14,7 @@ from typing import Any, Optional
 from .errors import InvalidArgument
 
 _MARK = "HOCKET_CHILD_OF"
-# What tells a process its place in a job.
+# The variables that tell a process its place in a job.
 _PLACE = (
     "HOCKET_RANK", "HOCKET_SIZE", "HOCKET_STORE", "RANK", "WORLD_SIZE", "MASTER_PORT",
     "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMIX_NAMESPACE", "PMI_RANK", "PMI_SIZE",

@@ -18,7 +18,7 @@ struct Unfinished {
   nb::object memory;
 };
 
-// Of the type that was given: NumPy's or Python's.
+// The type is the one that was given: NumPy's or Python's.
 nb::object number_in(const Unfinished& result) {
   if (is_numpy_scalar(result.like)) return result.memory.attr("__getitem__")(nb::make_tuple());
   return result.memory.attr("item")();

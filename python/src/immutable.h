@@ -23,7 +23,7 @@ nb::object new_number(nb::handle like);
 bool is_unfinished(nb::handle object);
 Array read_unfinished(nb::handle object);
 
-// What a call hands back: `result` itself, or the array or number made of such memory. `stream`:
+// A call hands back this: `result` itself, or the array or number made of such memory. `stream`:
 // where the call is, which the framework's own work on the array will come after.
 nb::object finished(nb::object result, std::optional<StreamRef> stream);
 

@@ -25,7 +25,7 @@ void set_interrupt_check(bool (*check)()) noexcept { registered_check.store(chec
 namespace base {
 
 namespace {
-// Of the thread that joins a job, for as long as it does.
+// The one of the thread that joins a job, for as long as it does.
 thread_local Lookout* lookout = nullptr;
 }  // namespace
 

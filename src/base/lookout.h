@@ -1,4 +1,4 @@
-// What a waiting thread looks at, beside what it waits for.
+// A waiting thread looks at more than what it waits for.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@ class Lookout {
   Lookout& operator=(const Lookout&) = delete;
   ~Lookout();
 
-  // What was looked out for cannot come any more: this thread's waits look no longer.
+  // This thread's waits look no longer: what was looked out for cannot come any more.
   static void end() noexcept;
 
  private:

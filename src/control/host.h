@@ -170,7 +170,7 @@ class HostControl {
   // want, or can, goes. After wait_for_all, by all ranks of the host. Returns why this rank cannot
   // what it wants, if so.
   std::string agree_on_single_copy(base::SingleCopy wanted, base::Deadline deadline);
-  // What was settled; kNever before.
+  // The way that was settled; kNever before.
   base::SingleCopy single_copy() const noexcept { return single_copy_; }
   // Copies `bytes` at `from` in the process of `rank`, where arrays are read. Returns 0 or an error
   // number, see os::read_process_memory; ESRCH too where the rank has ended by now, whose number
@@ -404,7 +404,7 @@ class HostControl {
   }
 
   bool may_spin_ = false;
-  // Of this rank's own; ns of the steady clock.
+  // This rank's own; ns of the steady clock.
   base::Atomic<std::int64_t> busy_until_{0};
   base::Atomic<std::int64_t> lost_from_{0};  // the last time that it lost its processor
   base::Atomic<std::int64_t> lost_to_{0};

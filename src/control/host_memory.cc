@@ -217,7 +217,7 @@ std::string HostControl::agree_on_single_copy(SingleCopy wanted, base::Deadline 
   const SingleCopy able = reason.empty() ? wanted : SingleCopy::kNever;
   lines_[self_].reads.store(1 + static_cast<std::uint32_t>(able), std::memory_order_release);
   ring_all();
-  // Of a rank that has ended, all see the same word: it writes no other.
+  // All see the same word of a rank that has ended: it writes no other.
   const auto has_said = [this](const RankLine& line) {
     return line.state.load(std::memory_order_acquire) != RankState::kAlive ||
            line.reads.load(std::memory_order_acquire) != 0;

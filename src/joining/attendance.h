@@ -1,4 +1,4 @@
-// Who of a job is still coming, while its ranks join.
+// The ranks of a job that are still coming, while it joins.
 #pragma once
 
 #include <memory>

@@ -51,7 +51,7 @@ class ExitList {
 
  private:
   ExitList() = default;
-  // Of those that have ended, the entries are removed now and then.
+  // The entries of those that have ended are removed now and then.
   class Communicators {
    public:
     void add(std::weak_ptr<call::Core> communicator);

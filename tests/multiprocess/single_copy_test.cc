@@ -29,11 +29,11 @@ struct Reads {
   void (*call)(Communicator& comm, int seed, std::optional<Duration> deadline);
 };
 
-// What rank `rank` gives to `to`; never 0.
+// The value that rank `rank` gives to `to`; never 0.
 int given(int rank, int to, int seed) { return 1 + seed + 31 * rank + 7 * to; }
 
-// What a rank gives to all. An array whose call has ended is the program's: its pages are zero
-// then, from one moment to the next, and what peers read of it is none of the call's.
+// The array that a rank gives to all. Once its call has ended, it is the program's: its pages are
+// zero then, from one moment to the next, and what peers read of it is none of the call's.
 class Given {
  public:
   Given(const Communicator& comm, int seed)

@@ -37,7 +37,7 @@ concept ReadsExposed = requires(Taker taker, ShmGroup& group, const engine::Call
   taker.read(group, call, ExposedArray{});
 };
 
-// What a reader does about what it could not read: see read_exposed. Where the array was lost, the
+// A reader that could not read does this: see read_exposed. Where the array was lost, the
 // call ends by what has happened to its owner.
 inline engine::Task give_up_reading(int owner, int error) {
   if (error != ESRCH) throw_unreadable(owner, error);
@@ -250,7 +250,7 @@ struct ShmParts {
   }
 };
 
-// Where the parts of a reduce_scatter lie in the input.
+// The parts of a reduce_scatter, as they lie in the input.
 inline ShmParts parts_of(const engine::Call& call) {
   if (call.signature.kind == engine::Kind::kReduceScatterV) return {.view = call.in_parts};
   return {.share = bytes_of(call.signature)};

@@ -16,11 +16,11 @@ using engine::until;
 
 namespace {
 
-// Of one rank's array: long enough for the kernel, and short enough for all ranks' blocks to stay
+// Bytes of one rank's array: enough for the kernel, and few enough for all ranks' blocks to stay
 // in a core's own cache.
 constexpr std::size_t kBlock = std::size_t{32} << 10;
 constexpr std::size_t kAllBlocks = std::size_t{1} << 20;
-// Of the result, for each rank in each step: fits a chunk.
+// Bytes of the result, for each rank in each step: they fit a chunk.
 constexpr std::size_t kStepPart = std::size_t{64} << 10;
 
 std::size_t block_bytes(int size) {

@@ -13,7 +13,7 @@
 namespace hocket::engines::shm {
 namespace {
 
-// What an owner that withdraws may have to wait for.
+// An owner that withdraws may have to wait for so much.
 constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
 constexpr auto kMostPatience = std::chrono::seconds(1);
 constexpr auto kNap = std::chrono::microseconds(20);

@@ -16,7 +16,7 @@ namespace {
 
 // What a peer may have waiting in this rank's memory before its ring is left full.
 constexpr std::size_t kMostEarlyBytes = std::size_t{64} << 20;
-// Of an array, before what else has come is looked at.
+// Bytes of an array, before what else has come is looked at.
 constexpr std::size_t kReadAtOnce = std::size_t{1} << 20;
 
 }  // namespace

@@ -264,7 +264,7 @@ class ShmGroup {
   void set_part(const engine::Call& call, int reader, const engine::Part& part) const noexcept {
     base::copy_plain(part_at(rank_, call, reader), &part, sizeof part);
   }
-  // What `peer`, whose staging was seen and checked, exposes; absent where it stages.
+  // The array that `peer` exposes, whose staging was seen and checked; absent where it stages.
   std::optional<ExposedArray> exposed(int peer, const engine::Call& call) const noexcept {
     if (words_[peer].exposes[call.sequence & 1] == 0) return std::nullopt;
     const std::uint64_t at = words_[peer].exposed_at[call.sequence & 1];
@@ -273,7 +273,7 @@ class ShmGroup {
                         &words_[peer].exposed,
                         call.sequence};
   }
-  // Of it, the part for this rank.
+  // The part of it for this rank.
   engine::Part exposed_part(int peer, const engine::Call& call) const noexcept {
     engine::Part part;
     base::copy_plain(&part, part_at(peer, call, rank_), sizeof part);

@@ -271,7 +271,7 @@ bool ShmPointToPoint::write_streams(int rank) {
   return moved;
 }
 
-// Where the receiver can read the message, if that is quicker than the ring.
+// The place where the receiver can read the message, if that is quicker than the ring.
 ArrayOffer ShmPointToPoint::offer(Peer& peer, const Slot& message) noexcept {
   const base::SingleCopy wanted = control_.host().single_copy();
   if (wanted == base::SingleCopy::kNever) return {};

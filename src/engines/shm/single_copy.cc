@@ -60,7 +60,7 @@ bool exposes_reduced(const ShmGroup& group, const engine::Signature& signature) 
     return group.single_copy() == SingleCopy::kAlways;
   }
   const Kind kind = signature.kind;
-  // Of parts that differ only the sum is known to all.
+  // All know only the sum of parts that differ.
   if (!may_be_quicker() || is_listed(kind)) return false;
   const std::size_t parts = engine::has_parts(kind) ? static_cast<std::size_t>(group.size()) : 1;
   return bytes_of(signature) * parts >= reduced_from(kind, group.size());

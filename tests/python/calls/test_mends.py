@@ -138,7 +138,7 @@ def test_masks():
     threads(2, body)
 
 
-# What cannot be written to: the result is in y, and is what the call returns.
+# An array that cannot be written to: the result is in y, and is what the call returns.
 READ_ONLY = {
     "broadcast_to": lambda: np.broadcast_to(np.float64(3), 1),
     "read-only": lambda: np.frombuffer(bytes([3, 0, 0, 0]), "int32"),

@@ -33,7 +33,7 @@ def run(arguments, limits=(), closed=()):
     )
 
 
-# What must be said, where the job cannot run: a limit by the name that shells have for it.
+# The words that must be said, where the job cannot run: a limit by the name that shells have for it.
 LIMITS = [
     ("no file", [(resource.RLIMIT_FSIZE, 0)], "ulimit -f"),
     ("files of 31 bytes", [(resource.RLIMIT_FSIZE, 31)], "ulimit -f"),
