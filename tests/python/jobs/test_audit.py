@@ -232,7 +232,7 @@ def calls(comm):
         try:
             comm.audit = rubbish
         except hocket.InvalidArgument as error:
-            assert "audit is a" in str(error) and not comm.audit
+            assert "audit is " in str(error) and not comm.audit
         else:
             raise AssertionError(rubbish)
     comm.audit = True
