@@ -13,7 +13,7 @@ namespace hocket::rendezvous {
 // How long whoever joins waits before it says what for.
 inline constexpr Duration kSilentWait = std::chrono::seconds(10);
 
-// What comes of a program that takes connections at the address and says nothing.
+// A program may take connections at the address and say nothing: this comes of it.
 enum class OnSilence {
   kTryAgain,  // it may be a store that is stopped, or whose place a store takes
   kGiveUp,    // this rank was to serve there, and the address is taken

@@ -114,7 +114,7 @@ def test_the_others_hear_of_it(start, victim, moment):
         assert "deadline" not in words.lower(), (moment, ends)
         assert f"rank {victim}" in words, (moment, ends)
         if moment.startswith("killed"):
-            # Where the store goes with its rank 0, who served it may not be known yet.
+            # The store may go with its rank 0 before it is known who served it.
             assert "KILL" in words or (start is by_hand and victim == 0), (moment, ends)
 
 
