@@ -153,7 +153,8 @@ class StoreServer {
     std::optional<Key> key;  // required but for unix: and trust_network
     std::string job;
     int epoch = 0;
-    int size = 0;  // ranks; 0: any rank is taken
+    int size = 0;   // ranks; 0: any rank is taken
+    int rank = -1;  // of the process that serves, which errors then name; -1: it is no rank
     bool trust_network = false;
     std::size_t max_clients = 0;    // 0: 4 a rank, at least 1024
     std::size_t max_strangers = 0;  // before their proof; 0: 2 a rank, at least 256

@@ -91,7 +91,7 @@ bool agree(Bootstrap& bootstrap, const std::string& problem) {
 StoreServer::Options server_options(const InitOptions& options,
                                     bool one_host,
                                     const std::string& job) {
-  StoreServer::Options server{.job = job};
+  StoreServer::Options server{.job = job, .rank = 0};
   if (!options.address.empty()) {
     const auto address = rendezvous::parse_address(options.address, "init's address");
     if (const auto* tcp = std::get_if<os::HostPort>(&address)) {

@@ -28,6 +28,7 @@ StoreServer::Options server_options(const LaunchInfo& launch, const Address& add
                                .job = launch.job,
                                .epoch = launch.epoch,
                                .size = launch.size,
+                               .rank = launch.rank,
                                .trust_network = launch.trust_network};
   if (const auto* tcp = std::get_if<os::HostPort>(&address)) {
     options.address = tcp->host;

@@ -45,8 +45,11 @@ Duration sum(Duration a, Duration b) noexcept { return a > kForever - b ? kForev
 // A resource. One of the threads that wait for an answer works the socket for all of them.
 class Client final : public MemberStore {
  public:
-  Client(std::unique_ptr<Channel> channel, const StoreClientOptions& options)
-      : channel_(std::move(channel)), address_(options.address), timeout_(options.timeout) {}
+  Client(Established established, const StoreClientOptions& options)
+      : channel_(std::move(established.channel)),
+        server_rank_(established.server_rank),
+        address_(options.address),
+        timeout_(options.timeout) {}
 
   void close() noexcept override {
     try {
@@ -227,7 +230,8 @@ class Client final : public MemberStore {
       const auto answer = server_->ask();
       if (answer.state == os::ProcessExit::State::kKnown) how = os::describe_end(answer.status);
     }
-    fail(fmt::format("the store at {} is gone: its process {}", address_, how));
+    const std::string who = server_rank_ < 0 ? "its process" : fmt::format("rank {}", server_rank_);
+    fail(fmt::format("the store at {} is gone: {} {}", address_, who, how));
   }
 
   void fail(std::string why) {
@@ -237,6 +241,7 @@ class Client final : public MemberStore {
   }
 
   const std::unique_ptr<Channel> channel_;
+  const int server_rank_;
   const std::string address_;
   const Duration timeout_;
   os::Wakeup wakeup_;
@@ -255,9 +260,9 @@ class Client final : public MemberStore {
 
 }  // namespace
 
-std::shared_ptr<MemberStore> make_client(std::unique_ptr<Channel> channel,
+std::shared_ptr<MemberStore> make_client(Established established,
                                          const StoreClientOptions& options) {
-  return std::make_shared<Client>(std::move(channel), options);
+  return std::make_shared<Client>(std::move(established), options);
 }
 
 }  // namespace hocket::rendezvous

@@ -386,7 +386,7 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
     if (connections_.size() >= options_.max_clients) {
       return {.decision = Decision::kFull, .fact = static_cast<std::int64_t>(options_.max_clients)};
     }
-    return {};
+    return {.fact = options_.rank};
   }
 
   void handle(Connection& connection, rendezvous::NumberedRequest&& request) override {

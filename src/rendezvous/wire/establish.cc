@@ -29,7 +29,7 @@ using std::chrono::milliseconds;
 
 // What one attempt came to: a channel, or the reason why there is none yet.
 struct Attempt {
-  std::unique_ptr<Channel> channel;
+  Established established;
   std::string reason;
   bool stale = false;  // another job or epoch is served there
 };
@@ -242,7 +242,10 @@ Attempt shake_hands(std::unique_ptr<Channel> channel,
     throw RendezvousError(fmt::format(
         "what answers at {} does not know this job's key: it is not the job's store", at));
   }
-  if (verdict->decision == Decision::kWelcome) return {.channel = std::move(channel)};
+  if (verdict->decision == Decision::kWelcome) {
+    return {.established = {.channel = std::move(channel),
+                            .server_rank = static_cast<int>(verdict->fact)}};
+  }
   const std::string reason = explain(*verdict, address, options);
   const bool stale = verdict->decision == Decision::kJob || verdict->decision == Decision::kEpoch ||
                      verdict->decision == Decision::kComeLater;
@@ -298,16 +301,16 @@ void check(const Address& address, const StoreClientOptions& options) {
 
 }  // namespace
 
-std::unique_ptr<Channel> establish(const StoreClientOptions& options,
-                                   Duration stale_timeout,
-                                   OnSilence on_silence) {
+Established establish(const StoreClientOptions& options,
+                      Duration stale_timeout,
+                      OnSilence on_silence) {
   const Address address = parse_address(options.address, "the store's address");
   check(address, options);
   const auto deadline = Deadline::in(options.timeout);
   const auto stale_deadline = std::min(Deadline::in(stale_timeout), deadline);
   auto silent_until = Deadline::in(kSilentWait);
   std::string stale;  // what the attempt before found
-  std::unique_ptr<Channel> channel;
+  Established established;
   const auto is_there = [&](bool) {
     Attempt tried;
     try {
@@ -320,8 +323,8 @@ std::unique_ptr<Channel> establish(const StoreClientOptions& options,
       if (!stale.empty() && deadline.has_passed()) throw RendezvousError(stale);
       throw;
     }
-    channel = std::move(tried.channel);
-    if (channel) return true;
+    established = std::move(tried.established);
+    if (established.channel) return true;
     stale = tried.stale ? tried.reason : "";
     if (tried.stale && stale_deadline.has_passed()) throw RendezvousError(stale);
     if (deadline.has_passed()) {
@@ -346,7 +349,7 @@ std::unique_ptr<Channel> establish(const StoreClientOptions& options,
   base::Naps naps(milliseconds(1), milliseconds(50));
   naps.wake_by(deadline);
   base::wait_until(is_there, naps);
-  return channel;
+  return established;
 }
 
 }  // namespace hocket::rendezvous

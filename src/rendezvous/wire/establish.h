@@ -19,14 +19,20 @@ enum class OnSilence {
   kGiveUp,    // this rank was to serve there, and the address is taken
 };
 
+// A connection to the store, proved by both sides.
+struct Established {
+  std::unique_ptr<Channel> channel;
+  int server_rank = -1;  // the rank whose process serves; -1: it is no rank
+};
+
 // Tries again while nobody serves, until the options' timeout. With `stale_timeout`, also while an
 // earlier job or epoch is still served there. Throws RendezvousError saying what was refused.
-std::unique_ptr<Channel> establish(const StoreClientOptions& options,
-                                   Duration stale_timeout = Duration::zero(),
-                                   OnSilence on_silence = OnSilence::kTryAgain);
+Established establish(const StoreClientOptions& options,
+                      Duration stale_timeout = Duration::zero(),
+                      OnSilence on_silence = OnSilence::kTryAgain);
 
 // A Store over an established connection.
-std::shared_ptr<MemberStore> make_client(std::unique_ptr<Channel> channel,
+std::shared_ptr<MemberStore> make_client(Established established,
                                          const StoreClientOptions& options);
 
 }  // namespace hocket::rendezvous

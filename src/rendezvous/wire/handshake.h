@@ -68,7 +68,7 @@ struct Proof {
 };
 
 enum class Decision : std::uint8_t {
-  kWelcome,
+  kWelcome,         // `fact`: the rank that serves, or -1
   kNoProof,         // the key, or the kind of trust, is not the same; unsigned
   kVersion,         // `fact`: the server's version
   kJob,             // another job
