@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "base/relax.h"
+#include "base/poll.h"
 #include "failure/caught.h"
 
 namespace hocket::call {
@@ -15,8 +15,10 @@ using engine::Task;
 
 void CallGuard::enter() {
   auto found = TurnLock::Who::kNobody;
-  // Who takes one step is soon out; who makes a call meanwhile is a mistake.
-  while (!core_.turn_.try_enter(TurnLock::Who::kUser, &found)) {
+  // Who takes one step is soon out, unless it has lost the processor, perhaps to this thread; who
+  // makes a call meanwhile is a mistake.
+  const auto is_in = [&](bool) {
+    if (core_.turn_.try_enter(TurnLock::Who::kUser, &found)) return true;
     // Whoever was in when this process was forked is not here to leave.
     if (core_.forks_.forked()) core_.raise_unusable();
     core_.refuse_in_callback();
@@ -28,8 +30,10 @@ void CallGuard::enter() {
           "let them take turns",
           core_.membership_.name));
     }
-    base::relax();
-  }
+    return false;
+  };
+  base::Naps pace(Duration::zero(), TurnLock::kStepsMet);
+  base::wait_until(is_in, pace);
 }
 
 void CallGuard::leave() noexcept {
@@ -199,7 +203,7 @@ void Core::execute(Plan& plan,
                  .deadline = {},
                  .doubt = {},
                  .shown = shown};
-    runner_->drive(call);
+    runner_->drive({&call, 1});
   }
   runner_->end_well(plan.call, *plan.engine);
 }
@@ -248,7 +252,7 @@ std::shared_ptr<Operation> Core::enqueue(const Plan& plan,
   operation->carrying = std::move(carrying);
   operation->mark = std::move(mark);
   runner_->advance(false);
-  if (!operation->done()) surroundings_->watch(shared_from_this());
+  watch(*operation);
   return operation;
 }
 
@@ -262,12 +266,61 @@ void Core::run_message(Task task,
     return;
   }
   Stepped stepped{.task = std::move(task),
+                  .message = nullptr,
                   .awaited = {.peer = call.envelope.peer, .message = &call},
                   .allowed = deadline.value_or(deadline_),
                   .deadline = {},
                   .doubt = {},
                   .shown = {}};
-  runner_->drive(stepped);
+  runner_->drive({&stepped, 1});
+}
+
+namespace {
+
+Stepped stepped(MessageInFlight& message, Duration allowed) {
+  return {.task = {},
+          .message = &message,
+          .awaited = {.peer = message.call.envelope.peer, .message = &message.call},
+          .allowed = allowed,
+          .deadline = {},
+          .doubt = {},
+          .shown = {}};
+}
+
+}  // namespace
+
+void Core::run_message(MessageInFlight& message, std::optional<Duration> deadline) {
+  if (runner_->busy()) return run_behind_others({&message, 1}, deadline);
+  Stepped call = stepped(message, deadline.value_or(deadline_));
+  trace_during(message, [&] { runner_->drive({&call, 1}); });
+}
+
+void Core::run_messages(std::span<MessageInFlight> messages, std::optional<Duration> deadline) {
+  if (runner_->busy()) return run_behind_others(messages, deadline);
+  std::vector<Stepped> calls;
+  calls.reserve(messages.size());
+  for (MessageInFlight& message : messages)
+    calls.push_back(stepped(message, deadline.value_or(deadline_)));
+  struct Together {
+    std::span<MessageInFlight> messages;
+    void end(bool failed) noexcept {
+      for (MessageInFlight& message : messages) message.end(failed);
+    }
+  } all{messages};
+  trace_during(all, [&] { runner_->drive(calls); });
+}
+
+void Core::run_behind_others(std::span<MessageInFlight> messages,
+                             std::optional<Duration> deadline) {
+  std::vector<std::shared_ptr<Operation>> operations;
+  operations.reserve(messages.size());
+  for (MessageInFlight& message : messages) {
+    operations.push_back(start_message(std::move(message), deadline));
+  }
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    finish_queued(*operations[i]);
+    messages[i].sender = operations[i]->message.sender;
+  }
 }
 
 std::optional<engine::Envelope> Core::find_message(const failure::MessageCall& call) {
@@ -294,19 +347,43 @@ std::optional<engine::Envelope> Core::find_message(const failure::MessageCall& c
 
 std::shared_ptr<Operation> Core::start_message(Task task,
                                                const failure::MessageCall& call,
-                                               std::optional<Duration> deadline,
-                                               TracedMessage traced) {
+                                               std::optional<Duration> deadline) {
+  const auto operation =
+      new_message({.call = call, .owned = {}, .traced = {}, .sender = {}}, deadline);
+  operation->call.task = std::move(task);
+  return start_message(operation);
+}
+
+std::shared_ptr<Operation> Core::start_message(MessageInFlight&& message,
+                                               std::optional<Duration> deadline) {
+  const auto operation = new_message(std::move(message), deadline);
+  operation->call.message = &operation->message;
+  return start_message(operation);
+}
+
+std::shared_ptr<Operation> Core::new_message(MessageInFlight&& message,
+                                             std::optional<Duration> deadline) {
   const Duration allowed = deadline.value_or(deadline_);
   auto operation = std::make_shared<Operation>(shared_from_this(), Deadline::in(allowed), allowed);
-  operation->call.task = std::move(task);
   operation->begun = true;
-  operation->message = call;
-  operation->call.awaited = {.peer = call.envelope.peer, .message = &operation->message};
-  operation->traced = std::move(traced);
-  runner_->messages().push_back(operation);
-  runner_->advance(false);
-  if (!operation->done()) surroundings_->watch(shared_from_this());
+  operation->message = std::move(message);
+  operation->call.awaited = {.peer = operation->message.call.envelope.peer,
+                             .message = &operation->message.call};
   return operation;
+}
+
+std::shared_ptr<Operation> Core::start_message(std::shared_ptr<Operation> operation) {
+  runner_->add(operation);
+  watch(*operation);
+  return operation;
+}
+
+// In the turn. The progress thread lets go of this in the turn as well, where nothing is left.
+void Core::watch(const Operation& operation) {
+  if (operation.done() || is_watched_) return;
+  is_watched_ = true;
+  visits_seen_.store(runner_->visits(), std::memory_order_relaxed);
+  surroundings_->watch(shared_from_this());
 }
 
 }  // namespace hocket::call

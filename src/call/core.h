@@ -6,6 +6,7 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -89,14 +90,18 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
                                      std::shared_ptr<Carrying> carrying = nullptr,
                                      std::shared_ptr<StreamMark> mark = nullptr);
 
-  // --- Messages, as tasks made by message_tasks.h; in the turn ----------------------------------
+  // --- Messages; in the turn ------------------------------------------------------------------
+  void run_message(MessageInFlight& message, std::optional<Duration> deadline);
+  void run_messages(std::span<MessageInFlight> messages, std::optional<Duration> deadline);
+  std::shared_ptr<Operation> start_message(MessageInFlight&& message,
+                                           std::optional<Duration> deadline);
+  // The same of what is more than a message: a probe, or those of GPUs.
   void run_message(engine::Task task,
                    const failure::MessageCall& call,
                    std::optional<Duration> deadline);
   std::shared_ptr<Operation> start_message(engine::Task task,
                                            const failure::MessageCall& call,
-                                           std::optional<Duration> deadline,
-                                           TracedMessage traced = {});
+                                           std::optional<Duration> deadline);
   // A message that has come and that no receive has taken; absent where none is there and one can
   // still come.
   std::optional<engine::Envelope> find_message(const failure::MessageCall& call);
@@ -165,9 +170,9 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   // Moves what is under way until `operation` is done or the deadline passes.
   bool wait(Operation& operation, base::Deadline until);
   void poke();  // a bit of progress, if nobody else is at it
-  // One turn of the progress thread. kAwaitsGpu: nothing moved, and nobody will ring when a GPU
-  // does.
-  enum class Turn : std::uint8_t { kIdle, kAwaitsGpu, kMoved, kNothingLeft };
+  // One turn of the progress thread. kAttended: it took none, as a thread of the program moves what
+  // is under way. kAwaitsGpu: nothing moved, and nobody will ring when a GPU does.
+  enum class Turn : std::uint8_t { kIdle, kAttended, kAwaitsGpu, kMoved, kNothingLeft };
   Turn progress() noexcept;
   // The program has let go of a Work.
   void abandon(Operation& operation) noexcept;
@@ -255,6 +260,12 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
                         std::string_view reason) noexcept;
   engine::Task start_task(const Plan& plan, const engine::Signature& shown);
   void finish_queued(Operation& operation);
+  void run_behind_others(std::span<MessageInFlight> messages, std::optional<Duration> deadline);
+  std::shared_ptr<Operation> new_message(MessageInFlight&& message,
+                                         std::optional<Duration> deadline);
+  std::shared_ptr<Operation> start_message(std::shared_ptr<Operation> operation);
+  void watch(const Operation& operation);
+  bool is_attended() noexcept;
   void look_for_returned(Operation& operation) noexcept;
   void look_for_returned() noexcept;
   bool has_passed(Operation& operation);
@@ -282,6 +293,10 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   std::optional<failure::Texts> texts_;
   std::optional<live::LongWaits> long_waits_;
   std::optional<Runner> runner_;
+  bool is_watched_ = false;  // by the progress thread, from `watch` until nothing is left
+  // By the progress thread's last look.
+  std::atomic<std::uint32_t> visits_seen_{0};
+  bool awaited_gpu_ = false;
   // What the progress thread has last seen a stream wait for.
   std::weak_ptr<Operation> held_;
   std::optional<live::LongWait> held_wait_;

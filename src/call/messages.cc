@@ -8,20 +8,9 @@ namespace hocket::call {
 using engine::Envelope;
 using engine::Task;
 
-Task finish(OwnedMessage message, std::shared_ptr<Received> received) {
-  Envelope sender;
-  co_await engine::until([&] {
-    message.via().progress();
-    return message.done(&sender);
-  });
-  if (received != nullptr) *received = received_of(sender);
-}
-
-Task finish_both(OwnedMessage outgoing, OwnedMessage incoming) {
-  co_await engine::until([&] {
-    outgoing.via().progress();
-    return static_cast<int>(outgoing.done()) + static_cast<int>(incoming.done()) == 2;
-  });
+void MessageInFlight::end(bool failed) noexcept {
+  if (!failed && !call.sends) traced.set_sender(received_of(sender));
+  traced.end(failed);
 }
 
 Task await(engine::PointToPoint& via, Envelope wanted, Received& found) {

@@ -1,12 +1,14 @@
-// Messages between two ranks, as tasks over a PointToPoint.
+// Messages between two ranks, over a PointToPoint.
 #pragma once
 
 #include <memory>
 #include <utility>
 
 #include "call/request.h"
+#include "call/tracing.h"
 #include "engine/point_to_point.h"
 #include "engine/task.h"
+#include "failure/inquiry.h"
 #include "hocket/communicator.h"
 
 namespace hocket::call {
@@ -14,13 +16,24 @@ namespace hocket::call {
 // A resource: a message under way, taken back, synchronously, unless it was seen done.
 class OwnedMessage {
  public:
+  OwnedMessage() noexcept = default;  // none
   OwnedMessage(engine::PointToPoint& via, engine::MessageId id) noexcept
       : via_(&via), id_(id), done_(id == engine::kComplete) {}
   OwnedMessage(OwnedMessage&& other) noexcept
       : via_(other.via_), id_(other.id_), done_(std::exchange(other.done_, true)) {}
-  OwnedMessage& operator=(OwnedMessage&&) = delete;
-  ~OwnedMessage() {
-    if (!done_) via_->cancel(id_);
+  OwnedMessage& operator=(OwnedMessage&& other) noexcept {
+    if (this != &other) {
+      take_back();
+      via_ = other.via_;
+      id_ = other.id_;
+      done_ = std::exchange(other.done_, true);
+    }
+    return *this;
+  }
+  ~OwnedMessage() { take_back(); }
+
+  void take_back() noexcept {
+    if (!std::exchange(done_, true)) via_->cancel(id_);
   }
 
   // Throws engine::EnvelopeMismatch where the two sides disagree, each time.
@@ -31,15 +44,22 @@ class OwnedMessage {
   engine::PointToPoint& via() const noexcept { return *via_; }
 
  private:
-  engine::PointToPoint* via_;
-  engine::MessageId id_;
-  bool done_;
+  engine::PointToPoint* via_ = nullptr;
+  engine::MessageId id_{};
+  bool done_ = true;
 };
 
-// Each ends when the bytes may be used again; destroying it takes the message back. `received`, if
-// there is one, learns who sent.
-engine::Task finish(OwnedMessage message, std::shared_ptr<Received> received);
-engine::Task finish_both(OwnedMessage outgoing, OwnedMessage incoming);
+// A resource: what a program sends or receives. It ends when its bytes may be used again.
+struct MessageInFlight {
+  failure::MessageCall call;
+  OwnedMessage owned;
+  TracedMessage traced;
+  engine::Envelope sender;  // of one that has been received: as it was sent
+
+  // Tells the trace. Once.
+  void end(bool failed) noexcept;
+};
+
 // Ends when a message has come that `wanted` would take; `found` must outlive it.
 engine::Task await(engine::PointToPoint& via, engine::Envelope wanted, Received& found);
 

@@ -7,10 +7,12 @@
 namespace hocket::call {
 
 void Operation::finish(std::exception_ptr error) noexcept {
-  call.task.reset();
+  call.reset();
   carrying.reset();  // its stream goes on
-  if (received && error == nullptr) traced.set_sender(*received);
-  traced.end(error != nullptr);
+  if (call.message != nullptr) {
+    if (!error && !message.call.sends) received = received_of(message.sender);
+    message.end(error != nullptr);
+  }
   error_ = std::move(error);
   std::function<void()> callback;
   {

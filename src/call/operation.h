@@ -12,6 +12,7 @@
 
 #include "base/deadline.h"
 #include "base/this_thread.h"
+#include "call/messages.h"
 #include "call/planner.h"
 #include "call/request.h"
 #include "call/tracing.h"
@@ -27,6 +28,7 @@ class Core;
 // waits or of the queue; see Runner::step.
 struct Stepped {
   engine::Task task;
+  MessageInFlight* message = nullptr;  // in place of a task
   failure::Awaited awaited;
   Duration allowed{};
   std::optional<base::Deadline> deadline;  // absent: from the first look on
@@ -34,6 +36,15 @@ struct Stepped {
   engine::Signature shown;  // a collective's, as the others know it
 
   std::uint64_t sequence() const noexcept { return awaited.sequence; }  // 0: a message
+  engine::Poll step() {
+    if (message == nullptr) return task.step();
+    return message->owned.done(&message->sender) ? engine::Poll::kDone : engine::Poll::kPending;
+  }
+  // Takes back what has not ended.
+  void reset() noexcept {
+    task.reset();
+    if (message != nullptr) message->owned.take_back();
+  }
 };
 
 // Carries a call of arrays that the host's engines cannot reach, on copies of them.
@@ -75,10 +86,8 @@ class Operation {
   // A collective: begun when its turn comes.
   Plan plan;
   CallStorage storage;
-  // A message.
-  failure::MessageCall message;
-  TracedMessage traced;
-  std::shared_ptr<Received> received;  // of one that comes: who sent; written before done
+  MessageInFlight message;           // where it is one
+  std::optional<Received> received;  // of one that comes: who sent; written before done
   // A call that this rank does not begin, and why: to be announced when its turn comes.
   std::optional<std::string> refusal;
   std::exception_ptr refused_by;  // where it could not be started: what stood in its way

@@ -38,7 +38,7 @@ void Core::announce_refusal(std::uint64_t sequence, Kind kind, std::string_view 
     runner_->advance_until(
         [&] { return operation->done() || runner_->queue().front() != operation; },
         Deadline::in(deadline_));
-    if (!operation->done()) surroundings_->watch(shared_from_this());
+    watch(*operation);
   } catch (const std::exception&) {
     control::Failure failure = own_failure(Cause::kCannotGoOn, reason_of_caught().view());
     failure.sequence = sequence;

@@ -18,7 +18,7 @@ using failure::Refusal;
 namespace {
 
 bool is_of_gpus(const std::shared_ptr<Operation>& operation) {
-  return operation->carrying || operation->message.envelope.tag == engine::kStagedTag;
+  return operation->carrying || operation->message.call.envelope.tag == engine::kStagedTag;
 }
 
 }  // namespace
@@ -38,7 +38,7 @@ void Runner::publish_refusal(std::uint64_t sequence, Kind kind, std::string_view
 
 bool Runner::step(Stepped& call, bool look) {
   try {
-    if (call.task.step() == Poll::kDone) return true;
+    if (call.step() == Poll::kDone) return true;
     if (!look) return false;
     if (call.sequence() == 0) show_messages(*call.awaited.message);
     if (!call.deadline) call.deadline = base::Deadline::in(call.allowed);
@@ -52,13 +52,13 @@ bool Runner::step(Stepped& call, bool look) {
       verdict = inquiry_.lateness(call.awaited, call.allowed);
     }
     // It may have ended well meanwhile, without whoever failed.
-    if (call.task.step() == Poll::kDone) return true;
+    if (call.step() == Poll::kDone) return true;
     owner_.raise(std::get<Failure>(verdict));
   } catch (const engine::EnvelopeMismatch& found) {
-    call.task.reset();
+    call.reset();
     raise_envelopes(found, call);
   } catch (const DeviceError& found) {
-    call.task.reset();
+    call.reset();
     if (group_.failed()) throw;
     owner_.raise({.cause = Cause::kDevice,
                   .reporter = group_.rank(),
@@ -67,39 +67,63 @@ bool Runner::step(Stepped& call, bool look) {
                   .signature = call.shown,
                   .text = found.what()});
   } catch (...) {
-    call.task.reset();
+    call.reset();
     throw;
   }
 }
 
-void Runner::drive(Stepped& call) {
+void Runner::drive(std::span<Stepped> calls) {
   live::LongWait wait(long_waits_);
+  const std::uint64_t sequence = calls.front().sequence();
+  const bool are_messages = sequence == 0;
   try {
     Waiter waiter(host_);
     std::uint32_t resumed = 0;
     const auto is_over = [&](bool look) {
-      if (step(call, look)) return true;
-      if (std::exchange(resumed, call.task.resumed()) != resumed) waiter.moved();
+      if (are_messages && engines_.messages->progress()) waiter.moved();
+      calls = calls.first(step_all(calls, look));
+      if (calls.empty()) return true;
+      if (std::exchange(resumed, calls.front().task.resumed()) != resumed) waiter.moved();
       if (!look) return false;
-      waiter.wake_by(std::min(*call.deadline, next_look()));
-      wait.look(call.awaited, call.shown);
-      const auto returned = inquiry_.find_returned(call.awaited);
-      if (!returned) return false;
-      if (step(call, false)) return true;  // what it has given before had come
-      call.task.reset();
-      owner_.raise(*returned);
+      waiter.wake_by(std::min(*calls.front().deadline, next_look()));
+      wait.look(calls.front().awaited, calls.front().shown);
+      return look_for_returned(calls);
     };
     base::wait_until(is_over, waiter);
     wait.over(live::LongWait::End::kWell);
     hide_messages();
   } catch (...) {
     wait.over(live::LongWait::End::kFailed);
-    if (call.sequence() != 0) {
-      end(call.sequence(), true);
-      owner_.fail_caught(call.sequence());
+    if (!are_messages) {
+      end(sequence, true);
+      owner_.fail_caught(sequence);
     }
     throw;
   }
+}
+
+// One step of each. Puts those that have not ended first, and says how many they are.
+std::size_t Runner::step_all(std::span<Stepped> calls, bool look) {
+  std::size_t left = 0;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    if (step(calls[i], look)) continue;
+    if (left != i) std::swap(calls[left], calls[i]);
+    ++left;
+  }
+  return left;
+}
+
+// True when all have ended after all; throws when one of them waits for a rank that has returned.
+bool Runner::look_for_returned(std::span<Stepped> calls) {
+  std::optional<Failure> returned;
+  for (const Stepped& call : calls) {
+    if (!returned) returned = inquiry_.find_returned(call.awaited);
+  }
+  if (!returned) return false;
+  if (calls.front().sequence() == 0) engines_.messages->progress();
+  if (step_all(calls, false) == 0) return true;  // what that one has given before had come
+  for (Stepped& call : calls) call.reset();
+  owner_.raise(*returned);
 }
 
 void Runner::raise_envelopes(const engine::EnvelopeMismatch& found, const Stepped& call) {
@@ -139,34 +163,122 @@ void Runner::raise_envelopes(const engine::EnvelopeMismatch& found, const Steppe
 // --- Calls under way ----------------------------------------------------------------------------
 
 bool Runner::advance(bool look) {
-  bool moved = false;
+  count_visit();
+  return guarded([&] {
+    bool moved = advance_queue(look);
+    if (!messages_.empty()) {
+      engines_.messages->progress();
+      moved |= end_messages();
+      if (look) moved |= look_at_messages();
+    }
+    moved |= advance_exchanges(look);
+    if (moved && messages_.empty() && exchanges_.empty()) hide_messages();
+    return moved;
+  });
+}
+
+// Runs a step of what others wait for. What it throws ends all that is under way.
+template <typename Part>
+bool Runner::guarded(Part part) {
+  bool moved = true;
   is_stepping_.store(true, std::memory_order_relaxed);
   try {
-    while (!queue_.empty() && advance_one(*queue_.front(), look)) {
-      const auto done = std::move(queue_.front());
-      queue_.pop_front();
-      conclude(*done, done->refused_by);
-      moved = true;
-    }
-    if (look) check_deadlines();
-    for (std::size_t i = 0; i < messages_.size();) {
-      if (!advance_one(*messages_[i], look)) {
-        ++i;
-        continue;
-      }
-      const auto done = std::move(messages_[i]);
-      messages_.erase(messages_.begin() + static_cast<std::ptrdiff_t>(i));
-      if (messages_.empty()) hide_messages();
-      conclude(*done, nullptr);
-      moved = true;
-    }
+    moved = part();
   } catch (...) {
     owner_.fail_caught(queue_.empty() ? ledger_.last() : queue_.front()->sequence());
     fail_all(std::current_exception());
-    moved = true;
   }
   is_stepping_.store(false, std::memory_order_relaxed);
   return moved;
+}
+
+bool Runner::advance_queue(bool look) {
+  bool moved = false;
+  while (!queue_.empty() && advance_one(*queue_.front(), look)) {
+    const auto done = std::move(queue_.front());
+    queue_.pop_front();
+    conclude(*done, done->refused_by);
+    moved = true;
+  }
+  if (look) check_deadlines();
+  return moved;
+}
+
+bool Runner::advance_exchanges(bool look) {
+  bool moved = false;
+  for (std::size_t i = 0; i < exchanges_.size();) {
+    if (!advance_one(*exchanges_[i], look)) {
+      ++i;
+      continue;
+    }
+    const auto done = std::move(exchanges_[i]);
+    exchanges_.erase(exchanges_.begin() + static_cast<std::ptrdiff_t>(i));
+    conclude(*done, nullptr);
+    moved = true;
+  }
+  return moved;
+}
+
+// Looks at no more messages than have ended, where the carrier can tell how many did: they are
+// mostly the first ones.
+bool Runner::end_messages() {
+  const auto ended = engines_.messages->ended();
+  std::size_t left = messages_.size();
+  if (ended) left = std::min<std::size_t>(left, *ended - std::exchange(ended_seen_, *ended));
+  bool moved = false;
+  for (std::size_t i = 0; left != 0 && i < messages_.size();) {
+    if (!step(messages_[i]->call, false)) {
+      ++i;
+      continue;
+    }
+    --left;
+    end_message(i);
+    moved = true;
+  }
+  return moved;
+}
+
+// Whether messages can still end well: of all where there is news, or one is late, else of a few,
+// whose look at the others' state is everybody's.
+bool Runner::look_at_messages() {
+  const bool looks_at_all = inquiry_.has_news() || first_message_deadline_.has_passed();
+  if (looks_at_all) first_message_deadline_ = base::Deadline::never();
+  std::size_t looks = looks_at_all ? messages_.size() : std::min(messages_.size(), kMessagesALook);
+  bool moved = false;
+  for (; looks != 0 && !messages_.empty(); --looks) {
+    if (next_looked_at_ >= messages_.size()) next_looked_at_ = 0;
+    Operation& operation = *messages_[next_looked_at_];
+    if (step(operation.call, true)) {
+      end_message(next_looked_at_);
+      moved = true;
+      continue;
+    }
+    first_message_deadline_ = std::min(first_message_deadline_, *operation.call.deadline);
+    ++next_looked_at_;
+  }
+  return moved;
+}
+
+void Runner::end_message(std::size_t index) {
+  const auto done = std::move(messages_[index]);
+  messages_.erase(messages_.begin() + static_cast<std::ptrdiff_t>(index));
+  conclude(*done, nullptr);
+}
+
+void Runner::add(std::shared_ptr<Operation> message) {
+  if (message->call.message == nullptr) {
+    exchanges_.push_back(std::move(message));
+    advance(false);
+    return;
+  }
+  count_visit();
+  first_message_deadline_ = std::min(first_message_deadline_, *message->call.deadline);
+  messages_.push_back(std::move(message));
+  guarded([&] {
+    const bool has_ended = step(messages_.back()->call, false);
+    if (has_ended) end_message(messages_.size() - 1);
+    return has_ended;
+  });
 }
 
 // True when the operation has ended well; throws when it has ended otherwise for good, and with it
@@ -258,27 +370,29 @@ std::shared_ptr<Operation> Runner::of_gpus() const noexcept {
   if (!queue_.empty() && queue_.front()->begun && is_of_gpus(queue_.front())) {
     return queue_.front();
   }
-  const auto found = std::ranges::find_if(messages_, is_of_gpus);
-  return found == messages_.end() ? nullptr : *found;
+  const auto found = std::ranges::find_if(exchanges_, is_of_gpus);
+  return found == exchanges_.end() ? nullptr : *found;
 }
 
 void Runner::fail_all(const std::exception_ptr& error) noexcept {
-  const auto messages = std::exchange(messages_, {});
-  if (std::ranges::any_of(queue_, is_of_gpus) || std::ranges::any_of(messages, is_of_gpus)) {
+  const auto exchanges = std::exchange(exchanges_, {});
+  if (std::ranges::any_of(queue_, is_of_gpus) || std::ranges::any_of(exchanges, is_of_gpus)) {
     owner_.lose_device_call();
   }
-  while (!queue_.empty()) {  // an empty one would take memory
-    const auto operation = std::move(queue_.front());
-    queue_.pop_front();
-    give_up(*operation, error);
+  for (auto* const operations : {&queue_, &messages_}) {
+    while (!operations->empty()) {  // an empty one would take memory
+      const auto operation = std::move(operations->front());
+      operations->pop_front();
+      give_up(*operation, error);
+    }
   }
-  for (const auto& operation : messages) give_up(*operation, error);
+  for (const auto& operation : exchanges) give_up(*operation, error);
 }
 
 // Nothing where a callback of an earlier one has done so.
 void Runner::give_up(Operation& operation, const std::exception_ptr& error) noexcept {
   if (operation.done()) return;
-  operation.call.task.reset();
+  operation.call.reset();
   if (operation.begun && operation.sequence() != 0) end(operation.sequence(), true);
   conclude(operation, error);
 }
@@ -291,10 +405,10 @@ void Runner::conclude(Operation& operation, const std::exception_ptr& error) noe
 }
 
 void Runner::show_messages(const failure::MessageCall& awaited) {
-  const std::size_t waiting = std::max<std::size_t>(1, messages_.size());
+  const std::size_t waiting = std::max<std::size_t>(1, messages_.size() + exchanges_.size());
   if (shown_messages_ == waiting) return;
   shown_messages_ = waiting;
-  std::string what = describe(messages_.empty() ? awaited : messages_.front()->message);
+  std::string what = describe(messages_.empty() ? awaited : messages_.front()->message.call);
   if (waiting > 1) what += fmt::format(" and {} more", waiting - 1);
   group_.show_wait(what);
 }

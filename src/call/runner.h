@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "base/deadline.h"
@@ -81,11 +82,20 @@ class Runner {
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
 
-  bool busy() const noexcept { return !queue_.empty() || !messages_.empty(); }
+  bool busy() const noexcept {
+    return !queue_.empty() || !messages_.empty() || !exchanges_.empty();
+  }
   const std::deque<std::shared_ptr<Operation>>& queue() const noexcept { return queue_; }
   // Puts a collective behind the others, with the deadline that it has.
   void enqueue(std::shared_ptr<Operation> operation);
-  std::vector<std::shared_ptr<Operation>>& messages() noexcept { return messages_; }
+  // Adds a message, which may have ended already.
+  void add(std::shared_ptr<Operation> message);
+  // Calls `visit` with each message under way.
+  template <typename Visit>
+  void for_each_message(Visit visit) const {
+    for (const auto& operation : messages_) visit(operation);
+    for (const auto& operation : exchanges_) visit(operation);
+  }
   // A call or message of a GPU's, begun, for which a stream may wait; null where there is none.
   std::shared_ptr<Operation> of_gpus() const noexcept;
 
@@ -116,10 +126,12 @@ class Runner {
   // One step. True when the call has ended well; throws when it has ended otherwise, for good.
   // `look`: see as well whether it can still end well.
   bool step(Stepped& call, bool look);
-  // Steps a call to its end in this thread.
-  void drive(Stepped& call);
+  // Steps calls to their ends in this thread: one collective, or messages.
+  void drive(std::span<Stepped> calls);
   // One step of everything that is under way; true when something ended.
   bool advance(bool look);
+  // Counts the calls of `add` and `advance`. Any thread.
+  std::uint32_t visits() const noexcept { return visits_.load(std::memory_order_relaxed); }
   // Counts how often a call got ahead without ending: a waiter begins its pace anew then.
   std::uint32_t resumptions() const noexcept { return resumptions_; }
   // Moves what is under way until `is_over()`. False: the deadline has passed before.
@@ -167,8 +179,19 @@ class Runner {
 
  private:
   static constexpr std::size_t kLargeCount = 16384;  // elements
+  static constexpr std::size_t kMessagesALook = 8;   // while there is no news of any
 
   void skip_others(const Plan& plan);
+  void count_visit() noexcept { visits_.store(visits() + 1, std::memory_order_relaxed); }
+  template <typename Part>
+  bool guarded(Part part);
+  bool advance_queue(bool look);
+  bool advance_exchanges(bool look);
+  bool end_messages();
+  bool look_at_messages();
+  void end_message(std::size_t index);
+  std::size_t step_all(std::span<Stepped> calls, bool look);
+  bool look_for_returned(std::span<Stepped> calls);
   bool advance_one(Operation& operation, bool look);
   bool start(Operation& operation);
   void check_deadlines();
@@ -186,10 +209,16 @@ class Runner {
   failure::Inquiry& inquiry_;
   Tracing& tracing_;
   live::LongWaits& long_waits_;
-  std::deque<std::shared_ptr<Operation>> queue_;      // collectives, in order
-  std::vector<std::shared_ptr<Operation>> messages_;  // in no order
-  // No call of the queue is late before; looked at often, where there may be thousands of calls.
+  std::deque<std::shared_ptr<Operation>> queue_;       // collectives, in order
+  std::deque<std::shared_ptr<Operation>> messages_;    // those that are nothing else, in no order
+  std::vector<std::shared_ptr<Operation>> exchanges_;  // messages that are tasks, as GPUs' are
+  // No call of the queue, and none of `messages_`, is late before; looked at often, where there may
+  // be thousands.
   base::Deadline first_deadline_ = base::Deadline::never();
+  base::Deadline first_message_deadline_ = base::Deadline::never();
+  std::uint64_t ended_seen_ = 0;    // see PointToPoint::ended
+  std::size_t next_looked_at_ = 0;  // of `messages_`
+  std::atomic<std::uint32_t> visits_{0};
   std::uint32_t resumptions_ = 0;
   std::size_t shown_messages_ = 0;                    // how many waited when they were shown
   std::function<base::Deadline()> next_look_;

@@ -23,6 +23,10 @@ class TurnLock {
   // take one step at a time.
   enum class Who : std::uint32_t { kNobody, kUser, kWaiter, kProgress };
 
+  // Who finds a step under way as often as this gives its processor away: whoever is at the step
+  // may have lost it, perhaps to this very thread.
+  static constexpr int kStepsMet = 64;
+
   // `fences`: whether os::heavy_fence works in this process; without it there is no short way.
   // `visits`: as many in a row make a favourite.
   explicit TurnLock(bool fences, int visits = 16) noexcept

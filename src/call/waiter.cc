@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "call/turn_lock.h"
+
 namespace hocket::call {
 
 bool Waiter::lost_turn(Clock::time_point before) noexcept {
@@ -14,6 +16,10 @@ bool Waiter::lost_turn(Clock::time_point before) noexcept {
   };
   host_.note_lost_turn(ns(before), ns(now));
   return host_.is_busy();
+}
+
+void Waiter::met_another() noexcept {
+  if (++met_ % TurnLock::kStepsMet == 0) sched_yield();
 }
 
 bool Waiter::keeps_others_away() noexcept {

@@ -59,6 +59,9 @@ class Waiter {
     crowded_ = false;
     looked_at_ = {};
   }
+  // Another thread of this process was at the step. Found there again and again, it may have lost
+  // its processor, perhaps to this very thread.
+  void met_another() noexcept;
   // Other words to wake up by; they must live as long as the wait.
   void also(std::span<const os::FutexWait> words) noexcept { more_ = words; }
   // The latest time to wake up, for whoever has a deadline to keep.
@@ -95,6 +98,7 @@ class Waiter {
   std::uint32_t polls_ = 0;   // since something moved
   std::uint32_t pauses_ = 0;  // since the wait began, so that looks keep their rate
   Clock::time_point looked_at_{};
+  std::uint32_t met_ = 0;
   bool crowded_ = false;  // whoever is waited for may need this very processor
   bool armed_ = false;    // announced as a sleeper; polled once more since
   std::uint32_t ticket_ = 0;

@@ -43,7 +43,10 @@ bool Core::wait(Operation& operation, Deadline until) {
     {
       const Step step(*this, TurnLock::Who::kWaiter);
       if (step.is_within_call()) refuse_within_call();
-      if (!step) return;
+      if (!step) {
+        waiter.met_another();
+        return;
+      }
       const std::uint32_t before = runner_->resumptions();
       moved = runner_->advance(look) || runner_->resumptions() != before;
       try {
@@ -85,16 +88,16 @@ void Core::look_for_returned(Operation& operation) noexcept {
 
 // The same for those whose end somebody is to be told of, as event loops are.
 void Core::look_for_returned() noexcept {
-  const auto one_of = [this](const auto& operations) -> std::shared_ptr<Operation> {
-    for (const auto& operation : operations) {
-      if (operation->has_callback() && inquiry_->find_returned(operation->call.awaited)) {
-        return operation;
-      }
+  std::shared_ptr<Operation> call, message;
+  const auto note = [this](std::shared_ptr<Operation>& found, const auto& operation) {
+    if (!found && operation->has_callback() && inquiry_->find_returned(operation->call.awaited)) {
+      found = operation;
     }
-    return nullptr;
   };
-  if (const auto operation = one_of(runner_->queue())) look_for_returned(*operation);
-  if (const auto operation = one_of(runner_->messages())) look_for_returned(*operation);
+  for (const auto& operation : runner_->queue()) note(call, operation);
+  runner_->for_each_message([&](const auto& operation) { note(message, operation); });
+  if (call) look_for_returned(*call);
+  if (message) look_for_returned(*message);
 }
 
 // The program may wait for a stream, which tells nobody: so this thread warns of what that waits
@@ -119,8 +122,24 @@ void Core::poke() {
   if (step) runner_->advance(true);
 }
 
+namespace {
+
+// A thread that starts or moves calls so often between two looks of the progress thread needs no
+// help.
+constexpr std::uint32_t kAttends = 8;
+
+}  // namespace
+
+// In the progress thread.
+bool Core::is_attended() noexcept {
+  const std::uint32_t now = runner_->visits();
+  const std::uint32_t seen = visits_seen_.exchange(now, std::memory_order_relaxed);
+  return now - seen >= kAttends && !awaited_gpu_;
+}
+
 Core::Turn Core::progress() noexcept {
-  bool moved = false, left = false, awaits = false;
+  if (is_attended()) return Turn::kAttended;
+  bool moved = false, left = false;
   {
     const Step step(*this, TurnLock::Who::kProgress);
     if (!step) return Turn::kIdle;
@@ -128,14 +147,16 @@ Core::Turn Core::progress() noexcept {
     if (open_ && surroundings_->host().is_in_task()) look_for_returned();
     if (open_) look_at_streams();
     left = runner_->busy();
-    awaits = left && awaits_gpu();
+    if (!left) is_watched_ = false;
+    awaited_gpu_ = left && awaits_gpu();
+    visits_seen_.store(runner_->visits(), std::memory_order_relaxed);
   }
   // Who waits may have found this thread at it, and gone to sleep.
   control::HostControl& host = surroundings_->host();
   if (moved) host.ring(host.self());
   if (!left) return Turn::kNothingLeft;
   if (moved) return Turn::kMoved;
-  return awaits ? Turn::kAwaitsGpu : Turn::kIdle;
+  return awaited_gpu_ ? Turn::kAwaitsGpu : Turn::kIdle;
 }
 
 void Core::abandon(Operation& operation) noexcept {

@@ -213,12 +213,13 @@ void DeviceCalls::await_others(std::uint64_t sequence,
     ~Looks() { looks = false; }
   } const looks{awaits_word_ = true};
   call::Stepped wait{.task = std::move(task),
+                     .message = nullptr,
                      .awaited = {.sequence = sequence},
                      .allowed = allowed,
                      .deadline = {},
                      .doubt = {},
                      .shown = {}};
-  owner_.runner().drive(wait);
+  owner_.runner().drive({&wait, 1});
 }
 
 // Threads that share a GPU, and have been asked to let kernels wait for each other there. So that

@@ -96,6 +96,10 @@ class PointToPoint {
   // Moves whatever is under way; true when something moved.
   virtual bool progress() = 0;
 
+  // How many messages have come to an end so far, or failed. While this stays the same, `test` has
+  // nothing new to say of any message. Absent: this carrier finds that out in `test`.
+  virtual std::optional<std::uint64_t> ended() const noexcept { return std::nullopt; }
+
   virtual void cancel(MessageId message) noexcept = 0;
 
   // A message that has come for a receive like `wanted`, whatever its dtype and count, and that no

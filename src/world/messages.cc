@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <deque>
+#include <array>
 #include <functional>
 #include <iterator>
 #include <vector>
@@ -17,7 +17,7 @@ namespace hocket {
 
 namespace {
 
-using call::OwnedMessage;
+using call::MessageInFlight;
 using engine::Envelope;
 using world::CommunicatorImpl;
 
@@ -28,28 +28,32 @@ std::span<std::byte> bytes_of(ArrayView view) {
   return {static_cast<std::byte*>(view.data()), view.bytes()};
 }
 
-call::OwnedMessage begin_send(CommunicatorImpl& impl, const Envelope& to, ConstArrayView in) {
-  return {impl.messages(), impl.messages().send(to, bytes_of(in))};
+MessageInFlight begin_send(CommunicatorImpl& impl, const Envelope& to, ConstArrayView in) {
+  call::TracedMessage traced = impl.tracing().sends(to, in);
+  return {.call = {to, true},
+          .owned = {impl.messages(), impl.messages().send(to, bytes_of(in))},
+          .traced = std::move(traced),
+          .sender = {}};
 }
-call::OwnedMessage begin_recv(CommunicatorImpl& impl, const Envelope& from, ArrayView out) {
-  return {impl.messages(), impl.messages().recv(from, bytes_of(out))};
+MessageInFlight begin_recv(CommunicatorImpl& impl, const Envelope& from, ArrayView out) {
+  call::TracedMessage traced = impl.tracing().receives(from, out);
+  return {.call = {from, false},
+          .owned = {impl.messages(), impl.messages().recv(from, bytes_of(out))},
+          .traced = std::move(traced),
+          .sender = {}};
 }
 
 // Whether a message is through within moments, as short ones are; disagreement is left to whoever
 // waits in earnest.
-bool is_through(call::OwnedMessage& message, int polls, Envelope* received) {
+bool is_through(MessageInFlight& message, int polls) {
   try {
     for (; polls >= 0; --polls) {
-      if (message.done(received)) return true;
-      message.via().progress();
+      if (message.owned.done(&message.sender)) return true;
+      if (polls > 0) message.owned.via().progress();
     }
   } catch (const engine::EnvelopeMismatch&) {
   }
   return false;
-}
-// The same of two, one each way.
-bool are_through(call::OwnedMessage& outgoing, call::OwnedMessage& incoming, int polls) {
-  return is_through(incoming, polls, nullptr) && is_through(outgoing, 0, nullptr);
 }
 
 bool is_on_gpu(ConstArrayView array) { return array.memory() == MemoryKind::kCuda; }
@@ -126,13 +130,22 @@ Envelope probed(CommunicatorImpl& impl, int source, const MessageOptions& option
 }
 
 // Messages without those to or from nobody.
-template <typename Message>
-std::vector<Message> with_somebody(std::span<const Message> messages, int Message::*peer) {
-  std::vector<Message> kept;
-  std::ranges::copy_if(messages, std::back_inserter(kept), [&](const Message& one) {
-    return one.*peer != kNullRank;
-  });
+template <typename One>
+std::vector<One> with_somebody(std::span<const One> messages, int One::*peer) {
+  std::vector<One> kept;
+  std::ranges::copy_if(
+      messages, std::back_inserter(kept), [&](const One& one) { return one.*peer != kNullRank; });
   return kept;
+}
+
+// What would be overwritten by what comes before it is sent goes through `copy`.
+ConstArrayView apart_from(std::span<const Incoming> incoming,
+                          ConstArrayView in,
+                          std::vector<std::byte>& copy) {
+  if (!call::is_received_into(in, incoming)) return in;
+  const auto bytes = bytes_of(in);
+  copy.assign(bytes.begin(), bytes.end());
+  return ConstArrayView(copy.data(), in.count(), in.dtype()).in_order(in.order());
 }
 
 // What two messages write would depend on which comes last.
@@ -169,12 +182,9 @@ void Communicator::send(ConstArrayView in, int destination, const MessageOptions
     impl_->devices().exchange({&one, 1}, {}, options);
     return;
   }
-  call::TracedMessage traced = impl_->tracing().sends(to, in);
-  call::trace_during(traced, [&] {
-    call::OwnedMessage message = begin_send(*impl_, to, in);
-    if (is_through(message, 0, nullptr)) return;
-    impl_->run_message(call::finish(std::move(message), nullptr), {to, true}, options.deadline);
-  });
+  MessageInFlight message = begin_send(*impl_, to, in);
+  if (is_through(message, 0)) return message.end(false);
+  impl_->run_message(message, options.deadline);
 }
 
 Received Communicator::recv(ArrayView out, int source, const MessageOptions& options) {
@@ -187,21 +197,13 @@ Received Communicator::recv(ArrayView out, int source, const MessageOptions& opt
     const int sender = impl_->devices().exchange({}, {&one, 1}, options);
     return {sender, options.tag, out.count(), out.dtype()};
   }
-  call::TracedMessage traced = impl_->tracing().receives(from, out);
-  Received received;  // of this frame, which outlives the task
-  call::trace_during(traced, [&] {
-    call::OwnedMessage message = begin_recv(*impl_, from, out);
-    Envelope sender;
-    if (is_through(message, impl_->eager_polls(), &sender)) {
-      received = call::received_of(sender);
-    } else {
-      impl_->run_message(call::finish(std::move(message), {std::shared_ptr<Received>(), &received}),
-                         {from, false},
-                         options.deadline);
-    }
-    traced.set_sender(received);
-  });
-  return received;
+  MessageInFlight message = begin_recv(*impl_, from, out);
+  if (is_through(message, impl_->eager_polls())) {
+    message.end(false);
+  } else {
+    impl_->run_message(message, options.deadline);
+  }
+  return call::received_of(message.sender);
 }
 
 Work Communicator::send_async(ConstArrayView in, int destination, const MessageOptions& options) {
@@ -214,37 +216,32 @@ Work Communicator::send_async(ConstArrayView in, int destination, const MessageO
     const Outgoing one{in, to.peer};
     return Work(impl_->devices().start_exchange({&one, 1}, {}, options));
   }
-  return Work(impl_->start_message(call::finish(begin_send(*impl_, to, in), nullptr),
-                                   {to, true},
-                                   options.deadline,
-                                   impl_->tracing().sends(to, in)));
+  MessageInFlight message = begin_send(*impl_, to, in);
+  if (is_through(message, 0)) {
+    message.end(false);
+    return {};
+  }
+  return Work(impl_->start_message(std::move(message), options.deadline));
 }
 
 Work Communicator::recv_async(ArrayView out, int source, const MessageOptions& options) {
   const call::CallGuard guard(*impl_);
   impl_->require_usable();
   const Envelope from = envelope(*impl_, source, false, out, options);
-  auto received = std::make_shared<Received>();
   std::shared_ptr<call::Operation> operation;
   if (from.peer == kNullRank) {
-    *received = nothing_received(out.dtype(), options);
     operation = std::make_shared<call::Operation>(
         impl_->shared_from_this(), base::Deadline::in(kForever), kForever);
-    operation->received = std::move(received);
+    operation->received = nothing_received(out.dtype(), options);
     operation->finish(nullptr);
-    return Work(std::move(operation));
-  }
-  if (is_on_gpu(out)) {
-    *received = {named(from), options.tag, out.count(), out.dtype()};
+  } else if (is_on_gpu(out)) {
+    const Received received{named(from), options.tag, out.count(), out.dtype()};
     const Incoming one{out, from.peer};
     operation = impl_->devices().start_exchange({}, {&one, 1}, options);
+    operation->received = received;
   } else {
-    operation = impl_->start_message(call::finish(begin_recv(*impl_, from, out), received),
-                                     {from, false},
-                                     options.deadline,
-                                     impl_->tracing().receives(from, out));
+    operation = impl_->start_message(begin_recv(*impl_, from, out), options.deadline);
   }
-  operation->received = std::move(received);
   return Work(std::move(operation));
 }
 
@@ -285,100 +282,63 @@ void Communicator::send_recv(
     recv(out, source, options);
     return;
   }
-  std::vector<std::byte> copy;
-  Work sends;
-  {
-    const call::CallGuard guard(*impl_);
-    impl_->require_usable();
-    const Envelope to = envelope(*impl_, destination, true, in, options);
-    const Envelope from = envelope(*impl_, source, false, out, options);
-    impl_->require_peer(to.peer);
-    if (is_on_gpu(in) || is_on_gpu(out)) {
-      require_one_memory(in, out);
-      const Outgoing sent{in, to.peer};
-      const Incoming received{out, source};
-      impl_->devices().exchange({&sent, 1}, {&received, 1}, options);
-      return;
-    }
-    // What would be overwritten before it is sent goes through a copy.
-    const Incoming comes{out, source};
-    if (call::is_received_into(in, {&comes, 1})) {
-      const auto* bytes = static_cast<const std::byte*>(in.data());
-      copy.assign(bytes, bytes + in.bytes());
-      in = ConstArrayView(copy.data(), in.count(), in.dtype()).in_order(in.order());
-    }
-    if (destination == source) {
-      call::TracedMessage sent = impl_->tracing().sends(to, in);
-      call::TracedMessage received = impl_->tracing().receives(from, out);
-      const auto both = [&] {
-        call::OwnedMessage outgoing = begin_send(*impl_, to, in);
-        call::OwnedMessage incoming = begin_recv(*impl_, from, out);
-        if (are_through(outgoing, incoming, impl_->eager_polls())) return;
-        impl_->run_message(call::finish_both(std::move(outgoing), std::move(incoming)),
-                           {from, false},
-                           options.deadline);
-      };
-      return call::trace_during(received, [&] { call::trace_during(sent, both); });
-    }
-    // Two peers, each of whom is needed until its own message is through and no longer.
-    call::TracedMessage sent = impl_->tracing().sends(to, in);
-    call::OwnedMessage outgoing = begin_send(*impl_, to, in);
-    if (is_through(outgoing, 0, nullptr)) {
-      sent.end(false);
-    } else {
-      sends = Work(impl_->start_message(call::finish(std::move(outgoing), nullptr),
-                                        {to, true},
-                                        options.deadline,
-                                        std::move(sent)));
-    }
+  const call::CallGuard guard(*impl_);
+  impl_->require_usable();
+  const Envelope to = envelope(*impl_, destination, true, in, options);
+  const Envelope from = envelope(*impl_, source, false, out, options);
+  impl_->require_peer(to.peer);
+  if (is_on_gpu(in) || is_on_gpu(out)) {
+    require_one_memory(in, out);
+    const Outgoing sent{in, to.peer};
+    const Incoming received{out, source};
+    impl_->devices().exchange({&sent, 1}, {&received, 1}, options);
+    return;
   }
-  recv(out, source, options);
-  sends.wait();
+  const Incoming comes{out, source};
+  std::vector<std::byte> copy;
+  in = apart_from({&comes, 1}, in, copy);
+  std::array<MessageInFlight, 2> both{begin_send(*impl_, to, in), begin_recv(*impl_, from, out)};
+  if (is_through(both[1], impl_->eager_polls()) && is_through(both[0], 0)) {
+    for (MessageInFlight& message : both) message.end(false);
+  } else {
+    impl_->run_messages(both, options.deadline);
+  }
 }
 
 void Communicator::exchange(std::span<const Outgoing> outgoing,
                             std::span<const Incoming> incoming,
                             const MessageOptions& options) {
   require_plain(options);
-  std::vector<Outgoing> sent;
-  std::vector<Incoming> received;
-  {
-    const call::CallGuard guard(*impl_);
-    impl_->require_usable();
-    for (const Outgoing& one : outgoing) envelope(*impl_, one.destination, true, one.in, options);
-    for (const Incoming& one : incoming) envelope(*impl_, one.source, false, one.out, options);
-    require_apart(incoming);
-    sent = with_somebody(outgoing, &Outgoing::destination);
-    received = with_somebody(incoming, &Incoming::source);
-    outgoing = sent;
-    incoming = received;
-    if (outgoing.empty() && incoming.empty()) return;
-    const ConstArrayView first =
-        outgoing.empty() ? ConstArrayView(incoming.front().out) : outgoing.front().in;
-    for (const Outgoing& one : outgoing) {
-      require_one_memory(first, one.in);
-      impl_->require_peer(one.destination);
-    }
-    for (const Incoming& one : incoming) require_one_memory(first, one.out);
-    if (is_on_gpu(first)) {
-      impl_->devices().exchange(outgoing, incoming, options);
-      return;
-    }
+  const call::CallGuard guard(*impl_);
+  impl_->require_usable();
+  for (const Outgoing& one : outgoing) envelope(*impl_, one.destination, true, one.in, options);
+  for (const Incoming& one : incoming) envelope(*impl_, one.source, false, one.out, options);
+  require_apart(incoming);
+  const std::vector<Outgoing> sent = with_somebody(outgoing, &Outgoing::destination);
+  const std::vector<Incoming> received = with_somebody(incoming, &Incoming::source);
+  if (sent.empty() && received.empty()) return;
+  const ConstArrayView first =
+      sent.empty() ? ConstArrayView(received.front().out) : sent.front().in;
+  for (const Outgoing& one : sent) {
+    require_one_memory(first, one.in);
+    impl_->require_peer(one.destination);
   }
-  std::deque<std::vector<std::byte>> copies;
-  std::vector<Work> works;
-  for (Outgoing one : outgoing) {
-    if (call::is_received_into(one.in, incoming)) {
-      const auto bytes = bytes_of(one.in);
-      const auto& copy = copies.emplace_back(bytes.begin(), bytes.end());
-      one.in = ConstArrayView(copy.data(), one.in.count(), one.in.dtype()).in_order(one.in.order());
-    }
-    works.push_back(send_async(one.in, one.destination, options));
+  for (const Incoming& one : received) require_one_memory(first, one.out);
+  if (is_on_gpu(first))
+    return static_cast<void>(impl_->devices().exchange(sent, received, options));
+  std::vector<std::vector<std::byte>> copies(sent.size());
+  std::vector<MessageInFlight> messages;
+  messages.reserve(sent.size() + received.size());
+  for (std::size_t i = 0; i < sent.size(); ++i) {
+    const ConstArrayView in = apart_from(received, sent[i].in, copies[i]);
+    messages.push_back(
+        begin_send(*impl_, envelope(*impl_, sent[i].destination, true, in, options), in));
   }
-  for (const Incoming& one : incoming) {
-    works.push_back(recv_async(one.out, one.source, options));
+  for (const Incoming& one : received) {
+    messages.push_back(
+        begin_recv(*impl_, envelope(*impl_, one.source, false, one.out, options), one.out));
   }
-  for (Work& work : works) work.wait();
+  impl_->run_messages(messages, options.deadline);
 }
 
 }  // namespace hocket

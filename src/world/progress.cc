@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <exception>
 #include <latch>
 #include <mutex>
@@ -18,6 +19,12 @@
 #include "os/process/scheduling.h"
 
 namespace hocket::world {
+namespace {
+
+// While the program moves its calls itself: how soon to see whether it still does.
+constexpr std::chrono::microseconds kAttendedNap{200};
+
+}  // namespace
 
 // What the thread works with. Its fields are the thread's own, but for those that say otherwise.
 class ProgressThread::State {
@@ -41,6 +48,7 @@ class ProgressThread::State {
  private:
   bool stopped() const noexcept { return stop_.load(std::memory_order_acquire); }
   void sleep_idle() noexcept;
+  void sleep_attended() noexcept;
   void look_around();
   void watch_peers();
   bool is_called() const noexcept {
@@ -70,6 +78,7 @@ class ProgressThread::State {
   os::FutexWord bell_{0};
   std::vector<std::shared_ptr<call::Core>> moving_;
   bool awaits_gpu_ = false;
+  bool is_attended_ = false;  // threads of the program move all that is under way
   std::vector<os::FutexWait> waits_;                   // on the peers that live
   base::Deadline next_end_ = base::Deadline::never();  // when to look how those ended who died
   std::vector<std::weak_ptr<call::Attended>> attended_;      // guarded by mutex_
@@ -192,6 +201,17 @@ void ProgressThread::State::sleep_idle() noexcept {
   idle_.store(false, std::memory_order_relaxed);
 }
 
+// For a moment, while threads of the program move all that is under way. Peers that end meanwhile
+// are seen afterwards: to sleep on all of them takes longer than the moment.
+void ProgressThread::State::sleep_attended() noexcept {
+  idle_.store(true, std::memory_order_seq_cst);
+  const os::FutexWait bell{&bell_, bell_.load(std::memory_order_seq_cst)};
+  if (!stopped() && !wakes_.load(std::memory_order_acquire) && !wants_tick()) {
+    os::futex_wait_any({&bell, 1}, base::Deadline::in(kAttendedNap));
+  }
+  idle_.store(false, std::memory_order_relaxed);
+}
+
 void ProgressThread::State::run() {
   std::optional<os::RobustHold> hold;
   os::take_short_turns();
@@ -214,6 +234,10 @@ void ProgressThread::State::run() {
       look_around();
       if (wants_tick()) tick();
       if (move_calls()) waiter.moved();
+      if (is_attended_) {
+        waiter.moved();
+        sleep_attended();
+      }
       waiter.also(waits_);
       waiter.wake_by(awaits_gpu_ ? std::min(next_look(), base::Deadline::in(call::kGpuLook))
                                  : next_look());
@@ -269,11 +293,13 @@ bool ProgressThread::State::move_calls() {
   }
   bool moved = false;
   awaits_gpu_ = false;
+  is_attended_ = !moving_.empty();
   std::vector<std::shared_ptr<call::Core>> through;
   std::erase_if(moving_, [&](const std::shared_ptr<call::Core>& communicator) {
     const auto turn = communicator->progress();
     moved |= turn == call::Core::Turn::kMoved || turn == call::Core::Turn::kNothingLeft;
     awaits_gpu_ |= turn == call::Core::Turn::kAwaitsGpu;
+    is_attended_ &= turn == call::Core::Turn::kAttended;
     if (turn == call::Core::Turn::kNothingLeft) through.push_back(communicator);
     return turn == call::Core::Turn::kNothingLeft;
   });

@@ -2,13 +2,18 @@
 // group whose other rank is the test itself: no world, no other process.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <functional>
 #include <memory>
+#include <numeric>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/poll.h"
 #include "call/core.h"
 #include "failure/witness.h"
 #include "os/segment.h"
@@ -53,17 +58,41 @@ class ScriptedEngine final : public engine::CollectiveEngine {
   }
 };
 
-class NoMessages final : public engine::PointToPoint {
+// Carries messages that end when the test says so.
+class ScriptedMessages final : public engine::PointToPoint {
  public:
+  bool tells_ends = true;
+  int tests = 0;
+
+  void end(engine::MessageId message) {
+    has_ended_.at(static_cast<std::size_t>(message)) = true;
+    ++ended_;
+  }
+  std::size_t under_way() const noexcept { return has_ended_.size() - freed_; }
+
   engine::MessageId send(const engine::Envelope&, std::span<const std::byte>) override {
     return engine::kComplete;
   }
   engine::MessageId recv(const engine::Envelope&, std::span<std::byte>) override {
-    return engine::MessageId{0};
+    has_ended_.push_back(false);
+    return engine::MessageId{static_cast<std::uint32_t>(has_ended_.size() - 1)};
   }
-  bool test(engine::MessageId, engine::Envelope*) override { return false; }
+  bool test(engine::MessageId message, engine::Envelope*) override {
+    ++tests;
+    if (!has_ended_.at(static_cast<std::size_t>(message))) return false;
+    ++freed_;
+    return true;
+  }
   bool progress() override { return false; }
-  void cancel(engine::MessageId) noexcept override {}
+  std::optional<std::uint64_t> ended() const noexcept override {
+    return tells_ends ? std::optional(ended_) : std::nullopt;
+  }
+  void cancel(engine::MessageId) noexcept override { ++freed_; }
+
+ private:
+  std::vector<bool> has_ended_;
+  std::uint64_t ended_ = 0;
+  std::size_t freed_ = 0;
 };
 
 constexpr control::HostShape kShape{.ranks = 2, .remote = 0, .stripe_bytes = 1 << 20};
@@ -116,7 +145,9 @@ class CallCoreTest : public ::testing::Test {
     engine_ = engine.get();
     Engines engines;
     engines.collectives.push_back(std::move(engine));
-    engines.messages = std::make_unique<NoMessages>();
+    auto messages = std::make_unique<ScriptedMessages>();
+    messages_ = messages.get();
+    engines.messages = std::move(messages);
     core_->open(std::move(engines));
   }
 
@@ -142,6 +173,18 @@ class CallCoreTest : public ::testing::Test {
     const Plan plan = core_->checked(request, storage);
     return core_->enqueue(plan, plan.call.signature, std::move(storage), request.deadline);
   }
+  std::shared_ptr<Operation> start_recv(std::optional<Duration> deadline = {}) {
+    const CallGuard guard(*core_);
+    const engine::Envelope from{.peer = 1, .tag = 0, .dtype = DType::kInt32, .count = 1};
+    const engine::MessageId id = messages_->recv(from, {});
+    return core_->start_message(
+        {.call = {from, false}, .owned = {*messages_, id}, .traced = {}, .sender = {}}, deadline);
+  }
+  std::vector<std::shared_ptr<Operation>> start_many(std::size_t count) {
+    std::vector<std::shared_ptr<Operation>> all;
+    for (std::size_t i = 0; i < count; ++i) all.push_back(start_recv());
+    return all;
+  }
   // What rank 0 announces of its all_reduce.
   static Signature signature() {
     return {.kind = Kind::kAllReduce, .dtype = DType::kInt32, .op = ReduceOp::kSum, .count = 4};
@@ -163,6 +206,7 @@ class CallCoreTest : public ::testing::Test {
       nullptr,
       kForever);
   ScriptedEngine* engine_ = nullptr;
+  ScriptedMessages* messages_ = nullptr;
   std::vector<std::int32_t> numbers_{1, 2, 3, 4};
   std::optional<Duration> deadline_;
 };
@@ -194,7 +238,7 @@ TEST_F(CallCoreTest, CallsUnderWayEndInTheirOrder) {
   const auto second = start(all_reduce());
   EXPECT_FALSE(first->done());
   EXPECT_EQ(peer_.last_sequence(0), 1U);  // the second has not begun
-  EXPECT_EQ(own_->watched, 2);
+  EXPECT_EQ(own_->watched, 1);
   first_may_end = true;
   EXPECT_EQ(core_->progress(), Core::Turn::kNothingLeft);
   EXPECT_TRUE(first->done() && second->done());
@@ -406,6 +450,76 @@ TEST_F(CallCoreTest, WhatIsNotAMemberMakesNoCalls) {
       kForever);
   EXPECT_THROW(outside->require_usable(), InvalidArgument);
   EXPECT_TRUE(outside->last_calls().empty());
+}
+
+// --- Messages under way -------------------------------------------------------------------------
+
+TEST_F(CallCoreTest, AStartLooksAtItsOwnMessageAlone) {
+  const auto pending = start_many(1000);
+  messages_->tests = 0;
+  const auto one_more = start_recv();
+  EXPECT_EQ(messages_->tests, 1);
+  EXPECT_EQ(own_->watched, 1);
+}
+
+TEST_F(CallCoreTest, AStepLooksAtFewOfTheMessagesThatHaveNotEnded) {
+  const auto pending = start_many(1000);
+  core_->poke();
+  messages_->tests = 0;
+  messages_->end(engine::MessageId{0});
+  core_->poke();
+  EXPECT_TRUE(pending.front()->done());
+  EXPECT_LT(messages_->tests, 20);
+}
+
+class MessagesUnderWay : public CallCoreTest, public ::testing::WithParamInterface<bool> {};
+
+TEST_P(MessagesUnderWay, EndInAnyOrder) {
+  messages_->tells_ends = GetParam();
+  const auto pending = start_many(300);
+  std::vector<std::size_t> order(pending.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::shuffle(order.begin(), order.end(), std::mt19937(5));
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    messages_->end(static_cast<engine::MessageId>(order[i]));
+    if (i % 3 != 0) continue;  // several at a time
+    core_->poke();
+    for (std::size_t k = 0; k < order.size(); ++k) {
+      ASSERT_EQ(pending[order[k]]->done(), k <= i) << i << " " << k;
+    }
+  }
+  core_->poke();
+  EXPECT_FALSE(core_->runner().busy());
+  EXPECT_EQ(messages_->under_way(), 0U);
+}
+
+TEST_P(MessagesUnderWay, OneOfManyIsLate) {
+  messages_->tells_ends = GetParam();
+  auto pending = start_many(500);
+  pending.push_back(start_recv(std::chrono::milliseconds(1)));
+  const auto more = start_many(500);
+  const auto is_late = [&] {
+    core_->poke();
+    return pending.back()->done();
+  };
+  EXPECT_TRUE(base::poll_until(
+      is_late, base::Deadline::in(std::chrono::seconds(30)), std::chrono::milliseconds(1)));
+  EXPECT_THROW(pending.back()->rethrow(), DeadlineExceeded);
+  EXPECT_EQ(messages_->under_way(), 0U);  // all the others are taken back with it
+}
+
+INSTANTIATE_TEST_SUITE_P(Carriers, MessagesUnderWay, ::testing::Bool());
+
+TEST_F(CallCoreTest, TheProgressThreadLeavesAloneWhatTheProgramMoves) {
+  const auto pending = start_many(100);
+  EXPECT_EQ(core_->progress(), Core::Turn::kAttended);
+  EXPECT_EQ(core_->progress(), Core::Turn::kIdle);  // nobody has been there since
+  for (int i = 0; i < 100; ++i) core_->poke();
+  EXPECT_EQ(core_->progress(), Core::Turn::kAttended);
+  for (std::uint32_t i = 0; i < 100; ++i) messages_->end(engine::MessageId{i});
+  EXPECT_EQ(core_->progress(), Core::Turn::kNothingLeft);
+  const auto later = start_recv();
+  EXPECT_EQ(own_->watched, 2);
 }
 
 }  // namespace

@@ -9,6 +9,20 @@ namespace hocket::engines::local {
 using engine::Envelope;
 using engine::MessageId;
 
+namespace {
+
+// The first message that a receive like `wanted` takes; null: none.
+SentQueue::Entry* find(SentQueue& queue, const Envelope& wanted) {
+  if (wanted.peer != engine::kAnyPeer && wanted.tag != engine::kAnyTag) {
+    return queue.find({wanted.peer, wanted.tag});
+  }
+  return queue.find_if([&](const SentQueue::Entry& entry) {
+    return engine::is_for(wanted, entry.key.peer, entry.key.tag);
+  });
+}
+
+}  // namespace
+
 LocalFabric::LocalFabric(int size) {
   for (int i = 0; i < size; ++i) mailboxes_.push_back(std::make_unique<Mailbox>());
 }
@@ -47,7 +61,7 @@ MessageId LocalPointToPoint::send(const Envelope& to, std::span<const std::byte>
   LocalFabric::Mailbox& mailbox = fabric_->mailbox(to.peer);
   {
     const std::lock_guard lock(mailbox.mutex);
-    mailbox.sent.push_back(&sent);
+    mailbox.fresh.push_back(&sent);
     mailbox.arrivals.fetch_add(1, std::memory_order_release);  // pairs with progress
   }
   notify(to.peer);
@@ -57,46 +71,50 @@ MessageId LocalPointToPoint::send(const Envelope& to, std::span<const std::byte>
 MessageId LocalPointToPoint::recv(const Envelope& from, std::span<std::byte> bytes) {
   const MessageId id = take_slot(Slot::Use::kReceive);
   slot(id).expected = {.from = from, .bytes = bytes, .received = {}};
-  expected_.push_back(id);
-  match();
+  match([&](SentQueue& sent) {
+    if (auto* const found = find(sent, from)) {
+      fill(slot(id).expected, *sent.pop(*found));
+    } else {
+      expected_.push(from, id);
+    }
+  });
   return id;
 }
 
 bool LocalPointToPoint::progress() {
   const auto arrivals = fabric_->mailbox(rank_).arrivals.load(std::memory_order_acquire);
-  return arrivals != arrivals_seen_ && match();
+  return arrivals != arrivals_seen_ && match([](SentQueue&) {});
 }
 
-bool LocalPointToPoint::match(const Envelope* wanted, std::optional<Envelope>* left) {
+std::optional<std::uint64_t> LocalPointToPoint::ended() const noexcept {
+  return receives_ended_ +
+         fabric_->mailbox(rank_).sends_ended.load(std::memory_order_acquire);  // pairs with fill
+}
+
+template <typename Then>
+bool LocalPointToPoint::match(Then then) {
   LocalFabric::Mailbox& mailbox = fabric_->mailbox(rank_);
   taken_from_.clear();
   {
     const std::lock_guard lock(mailbox.mutex);
     arrivals_seen_ = mailbox.arrivals.load(std::memory_order_relaxed);
-    std::erase_if(expected_, [&](MessageId id) { return fill(slot(id).expected, mailbox.sent); });
-    if (wanted != nullptr) {
-      const auto found = std::ranges::find_if(mailbox.sent, [&](const Sent* s) {
-        return engine::is_for(*wanted, s->source, s->to.tag);
-      });
-      if (found != mailbox.sent.end()) {
-        *left = (*found)->to;
-        (*left)->peer = (*found)->source;
+    for (; !mailbox.fresh.empty(); mailbox.fresh.pop_front()) {
+      Sent* const sent = mailbox.fresh.front();
+      if (auto* const receive = expected_.find(sent->source, sent->to.tag)) {
+        fill(slot(expected_.pop(*receive)).expected, *sent);
+      } else {
+        mailbox.sent.push({sent->source, sent->to.tag}, sent);
       }
     }
+    then(mailbox.sent);
   }
   for (const int source : taken_from_) notify(source);
   return !taken_from_.empty();
 }
 
 // The copy is made under the mailbox's mutex, so that a sender who cancels waits for its end.
-bool LocalPointToPoint::fill(Expected& expected, std::deque<Sent*>& sent) {
+void LocalPointToPoint::fill(Expected& expected, Sent& message) {
   const Envelope& from = expected.from;
-  const auto found = std::find_if(sent.begin(), sent.end(), [&](const Sent* s) {
-    return engine::is_for(from, s->source, s->to.tag);
-  });
-  if (found == sent.end()) return false;
-  Sent& message = **found;
-  sent.erase(found);
   taken_from_.push_back(message.source);
   expected.received = message.to;
   expected.received.peer = message.source;
@@ -109,14 +127,21 @@ bool LocalPointToPoint::fill(Expected& expected, std::deque<Sent*>& sent) {
   if (!fits) message.wanted = from;
   expected.state = fits ? Expected::State::kFilled : Expected::State::kRefused;
   // The last touch: the sender may reuse the message from here on. Pairs with test.
+  const int source = message.source;
   message.state.store(fits ? Sent::State::kTaken : Sent::State::kRefused,
                       std::memory_order_release);
-  return true;
+  ++receives_ended_;
+  fabric_->mailbox(source).sends_ended.fetch_add(1, std::memory_order_release);
 }
 
 std::optional<Envelope> LocalPointToPoint::waiting(const Envelope& wanted) {
   std::optional<Envelope> left;
-  match(&wanted, &left);
+  match([&](SentQueue& sent) {
+    const auto* const found = find(sent, wanted);
+    if (found == nullptr) return;
+    left = found->value->to;
+    left->peer = found->value->source;
+  });
   return left;
 }
 
@@ -148,9 +173,11 @@ void LocalPointToPoint::cancel(MessageId id) noexcept {
   if (s.use == Slot::Use::kSend) {
     LocalFabric::Mailbox& mailbox = fabric_->mailbox(s.sent.to.peer);
     const std::lock_guard lock(mailbox.mutex);
-    std::erase(mailbox.sent, &s.sent);
+    const auto is_this = [&](const SentQueue::Entry& entry) { return entry.value == &s.sent; };
+    if (auto* const found = mailbox.sent.find_if(is_this)) mailbox.sent.pop(*found);
+    std::erase(mailbox.fresh, &s.sent);
   } else {
-    std::erase(expected_, id);
+    if (s.expected.state == Expected::State::kWaiting) expected_.erase(id);
   }
   free_slot(id);
 }

@@ -15,6 +15,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/keyed_queue.h"
 #include "engine/point_to_point.h"
 
 namespace hocket::engines::local {
@@ -32,6 +33,9 @@ struct Sent {
   std::atomic<State> state{State::kWaiting};
 };
 
+// By source and tag.
+using SentQueue = engine::KeyedQueue<Sent*>;
+
 // Called when something has changed for `rank`: a message for it was sent, or one of its own was
 // taken. In the thread of the rank that did it, without locks held; must not block.
 using Notify = std::function<void(int rank)>;
@@ -46,8 +50,11 @@ class LocalFabric {
   friend class LocalPointToPoint;
   struct Mailbox {
     std::mutex mutex;
-    std::deque<Sent*> sent;                  // in the order of sending; guarded by mutex
-    std::atomic<std::uint64_t> arrivals{0};  // how many ever; written under mutex
+    // Both guarded by mutex.
+    std::deque<Sent*> fresh;  // since the receiver has looked, in the order of sending
+    SentQueue sent;           // earlier ones
+    std::atomic<std::uint64_t> arrivals{0};     // how many ever; written under mutex
+    std::atomic<std::uint64_t> sends_ended{0};  // of messages that this rank has sent
   };
   Mailbox& mailbox(int rank) { return *mailboxes_[static_cast<std::size_t>(rank)]; }
 
@@ -68,6 +75,7 @@ class LocalPointToPoint final : public engine::PointToPoint {
   engine::MessageId recv(const engine::Envelope& from, std::span<std::byte> bytes) override;
   bool test(engine::MessageId message, engine::Envelope* received) override;
   bool progress() override;
+  std::optional<std::uint64_t> ended() const noexcept override;
   void cancel(engine::MessageId message) noexcept override;
   std::optional<engine::Envelope> waiting(const engine::Envelope& wanted) override;
 
@@ -94,20 +102,21 @@ class LocalPointToPoint final : public engine::PointToPoint {
   void notify(int rank) const {
     if (notify_) notify_(rank);
   }
-  // Pairs what is expected with what was sent, as far as possible; true when any was. `wanted`,
-  // where given: `left` becomes what is there for it then.
-  bool match(const engine::Envelope* wanted = nullptr,
-             std::optional<engine::Envelope>* left = nullptr);
-  bool fill(Expected& expected, std::deque<Sent*>& sent);
+  // Pairs what was sent lately with what is expected, as far as possible, and calls `then` with
+  // what nobody expects. True when any was paired.
+  template <typename Then>
+  bool match(Then then);
+  void fill(Expected& expected, Sent& message);
 
   std::shared_ptr<LocalFabric> fabric_;
   int rank_;
   Notify notify_;
   std::deque<Slot> slots_;  // a deque: slots must not move
   std::vector<engine::MessageId> free_;
-  std::vector<engine::MessageId> expected_;  // receives without a message, in the order of posting
-  std::vector<int> taken_from_;              // of `match`: whom to notify
+  engine::Receives<engine::MessageId> expected_;  // those without a message
+  std::vector<int> taken_from_;                   // of `match`: whom to notify
   std::uint64_t arrivals_seen_ = 0;
+  std::uint64_t receives_ended_ = 0;
 };
 
 }  // namespace hocket::engines::local

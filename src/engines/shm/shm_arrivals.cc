@@ -63,18 +63,20 @@ void ShmPointToPoint::take(int rank, const RingChannel::Record& record) {
         peer.streaming.push_back(*at);
       } else if (record.header.type == RecordType::kRead) {
         message.received = message.envelope;
-        message.state = Slot::State::kDone;
+        end(message);
       } else {
         message.received = envelope_of(record.header, rank);
-        message.state = Slot::State::kMismatch;
+        end(message, Slot::State::kMismatch);
       }
       peer.requested.erase(at);
       break;
     }
     case RecordType::kCancel:
-      std::erase_if(peer.early, [&](const Early& early) {
-        return early.type == RecordType::kRequest && early.id == record.header.id;
-      });
+      if (auto* const early = peer.early.find_last_if([&](const Early& message) {
+            return message.type == RecordType::kRequest && message.id == record.header.id;
+          })) {
+        peer.early_bytes -= peer.early.pop(*early).bytes.size();
+      }
       break;
   }
 }
@@ -83,20 +85,14 @@ void ShmPointToPoint::take_message(int rank, const RingChannel::Record& record) 
   const RecordHeader& header = record.header;
   Early message{
       .envelope = envelope_of(header, rank), .id = header.id, .type = header.type, .bytes = {}};
-  const auto fits = [&](std::uint32_t index) {
-    return engine::is_for(slots_[index].envelope, rank, header.tag);
-  };
-  const auto at = std::find_if(posted_.begin(), posted_.end(), fits);
-  if (at != posted_.end()) {
-    const std::uint32_t index = *at;
-    posted_.erase(at);
-    match(rank, index, message, record.payload);
+  if (auto* const receive = posted_.find(rank, header.tag)) {
+    match(rank, posted_.pop(*receive), message, record.payload);
     return;
   }
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
   message.add(record.payload);
   peer.early_bytes += message.bytes.size();
-  peer.early.push_back(std::move(message));
+  peer.early.push(header.tag, std::move(message));
 }
 
 // Brings a message and its receive together. `payload`: what has come of its bytes.
@@ -114,13 +110,13 @@ void ShmPointToPoint::match(int rank,
   }
   const bool whole = message.type != RecordType::kEager || payload.bytes.size() == slot.bytes;
   if (!alike || !whole) {
-    slot.state = Slot::State::kMismatch;
+    end(slot, Slot::State::kMismatch);
     if (requested) note(rank, header_of(RecordType::kRefuse, slot.envelope, message.id));
     return;
   }
   if (message.type == RecordType::kEager) {
     payload.copy_to(slot.to, core::Stores::kCached);
-    slot.state = Slot::State::kDone;
+    end(slot);
     return;
   }
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
@@ -157,7 +153,7 @@ bool ShmPointToPoint::read_arrays(int rank) {
   peer.reading.erase(peer.reading.begin());
   if (error == ESRCH) return true;  // cancelled, or the sender has ended
   if (error == 0) {
-    slot.state = Slot::State::kDone;
+    end(slot);
     note(rank, {.type = RecordType::kRead, .id = slot.id});
   } else {
     slot.moved = 0;
@@ -169,12 +165,9 @@ bool ShmPointToPoint::read_arrays(int rank) {
 
 bool ShmPointToPoint::match_early(std::uint32_t receive, int rank) {
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
-  const auto at = std::find_if(peer.early.begin(), peer.early.end(), [&](const Early& early) {
-    return engine::is_for(slots_[receive].envelope, rank, early.envelope.tag);
-  });
-  if (at == peer.early.end()) return false;
-  const Early message = std::move(*at);
-  peer.early.erase(at);
+  auto* const found = peer.early.find(slots_[receive].envelope.tag);
+  if (found == nullptr) return false;
+  const Early message = peer.early.pop(*found);
   peer.early_bytes -= message.bytes.size();
   match(rank, receive, message, {message.bytes});
   return true;
@@ -185,11 +178,11 @@ void ShmPointToPoint::take_bulk(Peer& peer, const RingChannel::Record& record) {
   const auto at = std::ranges::find_if(
       peer.receiving, [&](std::uint32_t index) { return slots_[index].id == record.header.id; });
   if (at != peer.receiving.end()) return take_piece(peer, *at, piece);
-  const auto early = std::ranges::find_if(peer.early, [&](const Early& message) {
+  auto* const early = peer.early.find_last_if([&](const Early& message) {
     return message.type == RecordType::kBegin && message.id == record.header.id;
   });
-  if (early == peer.early.end()) return;  // cancelled here
-  early->add(piece);
+  if (early == nullptr) return;  // cancelled here
+  early->value.add(piece);
   peer.early_bytes += piece.bytes.size();
 }
 
@@ -199,7 +192,7 @@ void ShmPointToPoint::take_piece(Peer& peer, std::uint32_t receive, const Staged
   piece.part(0, length).copy_to(slot.to + slot.moved, stores_for(slot.bytes));
   slot.moved += length;
   if (slot.moved == slot.bytes) {
-    slot.state = Slot::State::kDone;
+    end(slot);
     std::erase(peer.receiving, receive);
   }
 }

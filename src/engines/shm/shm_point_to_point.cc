@@ -124,7 +124,7 @@ MessageId ShmPointToPoint::recv(const Envelope& from, std::span<std::byte> bytes
       if (match_early(index, i)) return MessageId{index};
     }
   }
-  posted_.push_back(index);
+  posted_.push(from, index);
   return MessageId{index};
 }
 
@@ -159,16 +159,16 @@ void ShmPointToPoint::cancel(MessageId id) noexcept {
     std::erase(peer.reading, index);
     std::erase(peer.receiving, index);  // what still comes for it is dropped on arrival
   }
-  std::erase(posted_, index);
+  if (message.state == Slot::State::kPosted) posted_.erase(index);
   message.state = Slot::State::kFree;
   free_.push_back(index);
 }
 
 std::optional<Envelope> ShmPointToPoint::waiting(const Envelope& wanted) {
   for (int i = 0; i < control_.size(); ++i) {
-    for (const Early& message : peers_[static_cast<std::size_t>(i)].early) {
-      if (engine::is_for(wanted, i, message.envelope.tag)) return message.envelope;
-    }
+    if (wanted.peer != engine::kAnyPeer && wanted.peer != i) continue;
+    const auto* const found = peers_[static_cast<std::size_t>(i)].early.find(wanted.tag);
+    if (found != nullptr) return found->value.envelope;
   }
   return std::nullopt;
 }
@@ -230,7 +230,7 @@ bool ShmPointToPoint::write_queued(int rank) {
     if (type == RecordType::kEager) {
       if (!write_eager(message.envelope, message.id, {message.from, message.bytes})) break;
       message.received = message.envelope;
-      message.state = Slot::State::kDone;
+      end(message);
     } else {
       if (!peer.out.has_record()) break;
       const bool begins = type == RecordType::kBegin;
@@ -262,7 +262,7 @@ bool ShmPointToPoint::write_streams(int rank) {
     moved = true;
     if (message.moved == message.bytes) {
       message.received = message.envelope;
-      message.state = Slot::State::kDone;
+      end(message);
       peer.streaming.erase(peer.streaming.begin());
     } else {
       control_.ring(rank);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "control/group.h"
+#include "engine/keyed_queue.h"
 #include "engine/point_to_point.h"
 #include "engines/shm/channel.h"
 #include "engines/shm/staging.h"
@@ -29,6 +30,7 @@ class ShmPointToPoint final : public engine::PointToPoint {
   engine::MessageId recv(const engine::Envelope& from, std::span<std::byte> bytes) override;
   bool test(engine::MessageId message, engine::Envelope* received) override;
   bool progress() override;
+  std::optional<std::uint64_t> ended() const noexcept override { return ended_; }
   void cancel(engine::MessageId message) noexcept override;
   std::optional<engine::Envelope> waiting(const engine::Envelope& wanted) override;
 
@@ -78,7 +80,7 @@ class ShmPointToPoint final : public engine::PointToPoint {
     std::vector<std::uint32_t> receiving;
     std::vector<std::uint32_t> reading;  // receives, from where the sender has the bytes
     std::vector<RecordHeader> notes;     // short records that found no room yet
-    std::deque<Early> early;
+    engine::EarlyMessages<Early> early;
     std::size_t early_bytes = 0;
 
     // Whether nothing waits to be written.
@@ -87,6 +89,10 @@ class ShmPointToPoint final : public engine::PointToPoint {
 
   std::uint32_t allocate();
   Slot& slot(engine::MessageId id) { return slots_[static_cast<std::uint32_t>(id)]; }
+  void end(Slot& message, Slot::State state = Slot::State::kDone) noexcept {
+    message.state = state;
+    ++ended_;
+  }
 
   bool write_eager(const engine::Envelope& to, std::uint32_t id, std::span<const std::byte> bytes);
   bool write_to(int rank);
@@ -108,8 +114,9 @@ class ShmPointToPoint final : public engine::PointToPoint {
   std::vector<Peer> peers_;  // by rank, this one's too: messages to oneself are ordinary
   std::vector<Slot> slots_;
   std::vector<std::uint32_t> free_;
-  std::deque<std::uint32_t> posted_;  // receives, in order
+  engine::Receives<std::uint32_t> posted_;
   std::uint32_t next_id_ = 0;
+  std::uint64_t ended_ = 0;  // messages that have become kDone or kMismatch
 };
 
 }  // namespace hocket::engines::shm

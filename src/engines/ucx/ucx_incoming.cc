@@ -75,15 +75,10 @@ void UcxPointToPoint::take(const MessageHeader& header, std::span<const std::byt
 
 void UcxPointToPoint::take_message(const MessageHeader& header,
                                    std::span<const std::byte> payload) {
-  const auto at = std::find_if(posted_.begin(), posted_.end(), [&](std::uint32_t index) {
-    return engine::is_for(slots_[index].envelope, header.source, header.tag);
-  });
-  if (at == posted_.end()) {
-    peer(header.source).early.push_back({header, {payload.begin(), payload.end()}, {}});
+  if (auto* const receive = posted_.find(header.source, header.tag)) {
+    match(posted_.pop(*receive), header, payload);
   } else {
-    const std::uint32_t index = *at;
-    posted_.erase(at);
-    match(index, header, payload);
+    peer(header.source).early.push(header.tag, {header, {payload.begin(), payload.end()}, {}});
   }
   // What has overtaken it.
   auto& overtaking = peer(header.source).overtaking;
@@ -97,12 +92,9 @@ void UcxPointToPoint::take_message(const MessageHeader& header,
 
 bool UcxPointToPoint::match_early(std::uint32_t receive, int rank) {
   auto& early = peer(rank).early;
-  const auto at = std::find_if(early.begin(), early.end(), [&](const Early& message) {
-    return engine::is_for(slots_[receive].envelope, rank, message.header.tag);
-  });
-  if (at == early.end()) return false;
-  const Early message = std::move(*at);
-  early.erase(at);
+  auto* const found = early.find(slots_[receive].envelope.tag);
+  if (found == nullptr) return false;
+  const Early message = early.pop(*found);
   match(receive, message.header, message.bytes);
   for (const Early& piece : message.more) add_more(piece.header, piece.bytes);
   return true;
@@ -172,12 +164,11 @@ void UcxPointToPoint::take_more(const MessageHeader& header, std::span<const std
 
 // The same when its first has been taken.
 void UcxPointToPoint::add_more(const MessageHeader& header, std::span<const std::byte> payload) {
-  auto& early = peer(header.source).early;
-  const auto first = std::find_if(early.begin(), early.end(), [&](const Early& message) {
+  auto* const first = peer(header.source).early.find_last_if([&](const Early& message) {
     return message.header.number == header.number;
   });
-  if (first != early.end()) {
-    first->more.push_back({header, {payload.begin(), payload.end()}, {}});
+  if (first != nullptr) {
+    first->value.more.push_back({header, {payload.begin(), payload.end()}, {}});
     return;
   }
   acknowledge(header.source, payload.size());
@@ -212,9 +203,11 @@ std::optional<std::uint32_t> UcxPointToPoint::find_requested(const MessageHeader
 
 void UcxPointToPoint::take_answer(const MessageHeader& header) {
   if (header.type == PacketType::kCancel) {
-    std::erase_if(peer(header.source).early, [&](const Early& message) {
+    auto& early = peer(header.source).early;
+    auto* const request = early.find_last_if([&](const Early& message) {
       return message.header.type == PacketType::kRequest && message.header.id == header.id;
     });
+    if (request != nullptr) early.pop(*request);
     return;
   }
   const auto index = find_requested(header);

@@ -162,7 +162,7 @@ MessageId UcxPointToPoint::post(std::uint32_t index) {
   for (int i = first; i <= last; ++i) {
     if (match_early(index, i)) return MessageId{index};
   }
-  posted_.push_back(index);
+  posted_.push(from, index);
   return MessageId{index};
 }
 
@@ -199,7 +199,7 @@ void UcxPointToPoint::cancel(MessageId id) noexcept {
   std::unique_lock lock(fabric_->mutex());
   const auto index = static_cast<std::uint32_t>(id);
   Slot& message = slots_[index];
-  std::erase(posted_, index);
+  if (message.state == Slot::State::kPosted) posted_.erase(index);
   std::erase(streaming_, index);
   if (message.state == Slot::State::kRequested || message.state == Slot::State::kStreaming) {
     tell(message.envelope.peer, PacketType::kCancel, message.envelope, message.id);
@@ -212,11 +212,10 @@ void UcxPointToPoint::cancel(MessageId id) noexcept {
 
 std::optional<Envelope> UcxPointToPoint::waiting(const Envelope& wanted) {
   const std::lock_guard lock(fabric_->mutex());
-  for (const Peer& sender : peers_) {
-    for (const Early& message : sender.early) {
-      if (engine::is_for(wanted, message.header.source, message.header.tag)) {
-        return envelope_of(message.header);
-      }
+  for (std::size_t i = 0; i < peers_.size(); ++i) {
+    if (wanted.peer != engine::kAnyPeer && wanted.peer != static_cast<int>(i)) continue;
+    if (auto* const found = peers_[i].early.find(wanted.tag)) {
+      return envelope_of(found->value.header);
     }
   }
   return std::nullopt;

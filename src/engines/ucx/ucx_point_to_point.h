@@ -13,11 +13,11 @@
 #pragma once
 
 #include <deque>
-#include <list>
 #include <map>
 #include <memory>
 #include <vector>
 
+#include "engine/keyed_queue.h"
 #include "engine/point_to_point.h"
 #include "engines/ucx/fabric.h"
 
@@ -88,7 +88,7 @@ class UcxPointToPoint final : public engine::PointToPoint, private Port {
     std::uint32_t next_in = 0;
     std::map<std::uint32_t, Early> out_of_order;
     std::multimap<std::uint32_t, Early> overtaking;  // pieces of what has not come
-    std::list<Early> early;          // takes no memory while it is empty: there are many peers
+    engine::EarlyMessages<Early> early;
     std::size_t unacknowledged = 0;  // bytes sent eagerly
     std::size_t consumed = 0;        // bytes received so, not acknowledged yet
     std::uint64_t heard = 0;         // parts of messages, and answers
@@ -126,7 +126,7 @@ class UcxPointToPoint final : public engine::PointToPoint, private Port {
   std::vector<Peer> peers_;
   std::deque<Slot> slots_;  // a deque: slots must not move
   std::vector<std::uint32_t> free_;
-  std::deque<std::uint32_t> posted_;      // receives, in order
+  engine::Receives<std::uint32_t> posted_;
   std::vector<std::uint32_t> streaming_;  // sends whose pieces go out
   std::uint32_t next_id_ = 0;
 };
