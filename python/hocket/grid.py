@@ -17,6 +17,10 @@ NULL_RANK = -2
 #: Cells beside each end of an axis: one number for all, or for each axis one or a pair.
 Halo = Union[int, Sequence[Union[int, tuple[int, int]]]]
 
+#: What goes one way along an axis: to whom, which cells of the array, from whom, into which cells.
+_Part = tuple[int, int, Any, int, Any]
+_MOST_KEPT = 16
+
 
 class Grid:
     """The ranks of a communicator as a grid of any number of axes, in C order.
@@ -43,11 +47,13 @@ class Grid:
         periodic: Union[bool, Sequence[bool]] = False,
     ) -> None:
         self.comm = comm
+        self._rank = comm.rank
         #: How many ranks along each axis.
         self.shape = _shape(shape, comm.size)
         axes = len(self.shape)
         #: Whether the ends of each axis are beside each other.
         self.periodic = _periodic(periodic, len(self.shape))
+        self._kept: dict[Any, list[_Part]] = {}
 
     def __repr__(self) -> str:
         return f"<hocket.Grid of {self.shape}, rank {self.comm.rank} at {self.coordinates}>"
@@ -136,18 +142,45 @@ class Grid:
         array
             `x`.
         """
-        widths = self._widths(x, halo)
-        for axis, (before, behind) in enumerate(widths):
-            self._exchange_axis(x, axis, before, behind, tag, deadline)
+        try:
+            parts = self._kept[x.shape, halo, type(halo)]
+        except (AttributeError, KeyError, TypeError):
+            parts = self._parts(x, halo)
+        flags = getattr(x, "flags", None)
+        # Before the first message: a rank that stopped after it would leave the others waiting.
+        if getattr(flags, "writeable", True) is False:
+            raise InvalidArgument("x is read-only, and its border would be written to")
+        is_whole = getattr(flags, "c_contiguous", False)
+        for axis, destination, mine, source, border in parts:
+            if destination == self._rank:  # alone on a periodic axis
+                x[border] = x[mine].copy()
+                continue
+            in_place = axis == 0 and is_whole
+            given = None if destination == NULL_RANK else x[mine]
+            taken = None if source == NULL_RANK else x[border]
+            if not in_place:
+                given = None if given is None else given.copy(order="C")
+                taken = None if taken is None else taken.copy(order="C")
+            # To or from nobody goes nothing, whichever array is named.
+            given, taken = taken if given is None else given, given if taken is None else taken
+            self.comm.send_recv(given, destination, taken, source, tag, deadline)
+            if not in_place and source != NULL_RANK:
+                x[border] = taken
         return x
+
+    def _parts(self, x: Any, halo: Halo) -> list[_Part]:
+        """What is exchanged; kept, as programs exchange the same again and again."""
+        parts = []
+        for axis, (before, behind) in enumerate(self._widths(x, halo)):
+            parts += self._parts_along(axis, x.shape[axis], before, behind)
+        if type(halo) is int and len(self._kept) < _MOST_KEPT:
+            self._kept[x.shape, halo, int] = parts
+        return parts
 
     def _widths(self, x: Any, halo: Halo) -> list[tuple[int, int]]:
         axes = len(self.shape)
         if not all(hasattr(x, name) for name in ("ndim", "shape", "__setitem__")):
             raise InvalidArgument(f"x is {type_in_words(x)}, not an array")
-        # Before the first message: a rank that stopped after it would leave the others waiting.
-        if getattr(getattr(x, "flags", None), "writeable", True) is False:
-            raise InvalidArgument("x is read-only, and its border would be written to")
         given = [halo] * axes if _is_whole(halo) else _entries(halo, "halo")
         if len(given) != axes or x.ndim < axes:
             raise InvalidArgument(
@@ -167,37 +200,22 @@ class Grid:
                 )
         return widths
 
-    def _exchange_axis(
-        self, x: Any, axis: int, before: int, behind: int, tag: int, deadline: Timeout
-    ) -> None:
+    def _parts_along(self, axis: int, cells: int, before: int, behind: int) -> list[_Part]:
         lower, upper = self.shift(axis)
-        end = x.shape[axis] - behind
+        end = cells - behind
 
-        def cells(first: int, last: int) -> Any:
-            return x[(slice(None),) * axis + (slice(first, last),)]
+        def index(first: int, last: int) -> Any:
+            return (slice(None),) * axis + (slice(first, last),)
 
         # What each side lacks, and who has it. Messages of two ranks that are beside each other twice
         # pair in this order.
-        parts = [
-            (lower, cells(before, before + behind), upper, cells(end, end + behind)),
-            (upper, cells(end - before, end), lower, cells(0, before)),
-        ]
-        outgoing, incoming, arrived = [], [], []
-        for destination, mine, source, border in parts:
-            if border.shape[axis] == 0:
-                continue
-            if destination == self.comm.rank:  # alone on a periodic axis
-                border[...] = mine.copy()
-                continue
-            if destination != NULL_RANK:
-                outgoing.append((mine.copy(order="C"), destination))
-            if source != NULL_RANK:
-                packed = border.copy(order="C")
-                incoming.append((packed, source))
-                arrived.append((border, packed))
-        self.comm.exchange(outgoing, incoming, tag=tag, deadline=deadline)
-        for border, packed in arrived:
-            border[...] = packed
+        parts = []
+        if behind:
+            border = index(end, end + behind)
+            parts.append((axis, lower, index(before, before + behind), upper, border))
+        if before:
+            parts.append((axis, upper, index(end - before, end), lower, index(0, before)))
+        return [part for part in parts if part[1] != NULL_RANK or part[3] != NULL_RANK]
 
 
 def _is_whole(value: Any) -> bool:

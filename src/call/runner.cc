@@ -80,7 +80,7 @@ void Runner::drive(std::span<Stepped> calls) {
     Waiter waiter(host_);
     std::uint32_t resumed = 0;
     const auto is_over = [&](bool look) {
-      if (are_messages && engines_.messages->progress()) waiter.moved();
+      if (are_messages && engines_.messages->progress_wanted()) waiter.moved();
       calls = calls.first(step_all(calls, look));
       if (calls.empty()) return true;
       if (std::exchange(resumed, calls.front().task.resumed()) != resumed) waiter.moved();
@@ -167,7 +167,7 @@ bool Runner::advance(bool look) {
   return guarded([&] {
     bool moved = advance_queue(look);
     if (!messages_.empty()) {
-      engines_.messages->progress();
+      engines_.messages->progress_wanted();
       moved |= end_messages();
       if (look) moved |= look_at_messages();
     }

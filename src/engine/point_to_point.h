@@ -96,6 +96,10 @@ class PointToPoint {
   // Moves whatever is under way; true when something moved.
   virtual bool progress() = 0;
 
+  // The same for who waits for messages of its own: what no receive asks for may stay where it is,
+  // where it is taken with fewer copies, as long as no send of this rank's waits.
+  virtual bool progress_wanted() { return progress(); }
+
   // How many messages have come to an end so far, or failed. While this stays the same, `test` has
   // nothing new to say of any message. Absent: this carrier finds that out in `test`.
   virtual std::optional<std::uint64_t> ended() const noexcept { return std::nullopt; }

@@ -49,7 +49,7 @@ bool is_through(MessageInFlight& message, int polls) {
   try {
     for (; polls >= 0; --polls) {
       if (message.owned.done(&message.sender)) return true;
-      if (polls > 0) message.owned.via().progress();
+      if (polls > 0) message.owned.via().progress_wanted();
     }
   } catch (const engine::EnvelopeMismatch&) {
   }

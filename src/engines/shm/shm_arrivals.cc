@@ -21,10 +21,10 @@ constexpr std::size_t kReadAtOnce = std::size_t{1} << 20;
 
 }  // namespace
 
-bool ShmPointToPoint::read_from(int rank) {
+bool ShmPointToPoint::read_from(int rank, Reads reads) {
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
   bool moved = false;
-  while (peer.early_bytes < kMostEarlyBytes) {
+  while (peer.early_bytes < kMostEarlyBytes && (reads == Reads::kAll || under_way_ != 0)) {
     const auto record = peer.in.front();
     if (!record) break;
     take(rank, *record);

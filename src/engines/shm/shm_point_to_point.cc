@@ -81,6 +81,7 @@ ShmPointToPoint::~ShmPointToPoint() {
 }
 
 std::uint32_t ShmPointToPoint::allocate() {
+  ++under_way_;
   if (free_.empty()) {
     slots_.emplace_back();
     return static_cast<std::uint32_t>(slots_.size() - 1);
@@ -160,6 +161,7 @@ void ShmPointToPoint::cancel(MessageId id) noexcept {
     std::erase(peer.receiving, index);  // what still comes for it is dropped on arrival
   }
   if (message.state == Slot::State::kPosted) posted_.erase(index);
+  if (message.state != Slot::State::kDone && message.state != Slot::State::kMismatch) --under_way_;
   message.state = Slot::State::kFree;
   free_.push_back(index);
 }
@@ -173,10 +175,10 @@ std::optional<Envelope> ShmPointToPoint::waiting(const Envelope& wanted) {
   return std::nullopt;
 }
 
-bool ShmPointToPoint::progress() {
+bool ShmPointToPoint::move(Reads reads) {
   bool moved = false;
   for (int i = 0; i < control_.size(); ++i) {
-    moved |= read_from(i);
+    moved |= read_from(i, reads);
     moved |= read_arrays(i);
     moved |= write_to(i);
   }

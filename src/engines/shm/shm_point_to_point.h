@@ -29,7 +29,8 @@ class ShmPointToPoint final : public engine::PointToPoint {
   engine::MessageId send(const engine::Envelope& to, std::span<const std::byte> bytes) override;
   engine::MessageId recv(const engine::Envelope& from, std::span<std::byte> bytes) override;
   bool test(engine::MessageId message, engine::Envelope* received) override;
-  bool progress() override;
+  bool progress() override { return move(Reads::kAll); }
+  bool progress_wanted() override { return move(Reads::kWanted); }
   std::optional<std::uint64_t> ended() const noexcept override { return ended_; }
   void cancel(engine::MessageId message) noexcept override;
   std::optional<engine::Envelope> waiting(const engine::Envelope& wanted) override;
@@ -87,11 +88,16 @@ class ShmPointToPoint final : public engine::PointToPoint {
     bool is_idle() const noexcept { return notes.empty() && streaming.empty() && queued.empty(); }
   };
 
+  // Records, from the rings: all, or as long as a message of this rank's is under way.
+  enum class Reads : bool { kWanted, kAll };
+  bool move(Reads reads);
+
   std::uint32_t allocate();
   Slot& slot(engine::MessageId id) { return slots_[static_cast<std::uint32_t>(id)]; }
   void end(Slot& message, Slot::State state = Slot::State::kDone) noexcept {
     message.state = state;
     ++ended_;
+    --under_way_;
   }
 
   bool write_eager(const engine::Envelope& to, std::uint32_t id, std::span<const std::byte> bytes);
@@ -99,7 +105,7 @@ class ShmPointToPoint final : public engine::PointToPoint {
   bool write_queued(int rank);
   bool write_streams(int rank);
   void note(int rank, const RecordHeader& header);
-  bool read_from(int rank);
+  bool read_from(int rank, Reads reads);
   void take(int rank, const RingChannel::Record& record);
   void take_message(int rank, const RingChannel::Record& record);
   void take_bulk(Peer& peer, const RingChannel::Record& record);
@@ -115,6 +121,7 @@ class ShmPointToPoint final : public engine::PointToPoint {
   std::vector<Slot> slots_;
   std::vector<std::uint32_t> free_;
   engine::Receives<std::uint32_t> posted_;
+  std::size_t under_way_ = 0;  // messages in slots that have not ended
   std::uint32_t next_id_ = 0;
   std::uint64_t ended_ = 0;  // messages that have become kDone or kMismatch
 };
