@@ -15,8 +15,8 @@ using engine::Task;
 
 void CallGuard::enter() {
   auto found = TurnLock::Who::kNobody;
-  // Who takes one step is soon out, unless it has lost the processor, perhaps to this thread; who
-  // makes a call meanwhile is a mistake.
+  // A thread at one step is soon out, unless it has lost the processor, perhaps to this thread; a
+  // call by another thread is a mistake.
   const auto is_in = [&](bool) {
     if (core_.turn_.try_enter(TurnLock::Who::kUser, &found)) return true;
     // Whoever was in when this process was forked is not here to leave.

@@ -23,8 +23,8 @@ class TurnLock {
   // take one step at a time.
   enum class Who : std::uint32_t { kNobody, kUser, kWaiter, kProgress };
 
-  // Who finds a step under way as often as this gives its processor away: whoever is at the step
-  // may have lost it, perhaps to this very thread.
+  // A thread that finds a step under way as often as this gives its processor away: the one at the
+  // step may have lost it, perhaps to this very thread.
   static constexpr int kStepsMet = 64;
 
   // `fences`: whether os::heavy_fence works in this process; without it there is no short way.

@@ -1,4 +1,4 @@
-// What waits under a rank and a tag: messages for their receives, or receives for their messages.
+// Queues by rank and tag: messages that wait for their receives, and receives for their messages.
 #pragma once
 
 #include <algorithm>

@@ -138,7 +138,7 @@ std::vector<One> with_somebody(std::span<const One> messages, int One::*peer) {
   return kept;
 }
 
-// What would be overwritten by what comes before it is sent goes through `copy`.
+// An array that incoming messages may overwrite before it is sent goes through `copy`.
 ConstArrayView apart_from(std::span<const Incoming> incoming,
                           ConstArrayView in,
                           std::vector<std::byte>& copy) {

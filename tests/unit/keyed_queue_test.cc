@@ -1,5 +1,5 @@
-// What waits for its match is found in the order of MPI: of one sender and tag in the order of
-// sending, and by the first receive that takes it.
+// Messages and receives find each other in MPI's order: those of one sender and tag in the order of
+// sending, each by the first receive that takes it.
 #include "engine/keyed_queue.h"
 
 #include <gtest/gtest.h>
