@@ -1258,6 +1258,9 @@ class SymmetricMemory:
 
 def _tell_places(describes: object | None) -> None: ...
 
+def _run_time() -> float:
+    """Seconds in which this process could run, as deadlines count them."""
+
 def init(rank: Optional[int] = None, size: Optional[int] = None, address: Optional[str] = None, key: Optional[Union[bytes, str, PathLike[str]]] = None, timeout: Timeout = None, deadline: Timeout = None, engines: Optional[Iterable[str]] = None, bootstrap: Optional[Bootstrap] = None, mpi: Any = None, name: str = 'world') -> Communicator:
     """Use it through `hocket.init`."""
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Optional
 import numpy as np
 
 from ._ends import Ends
-from ._hocket import Communicator, Work, _Endings, _write_unraisable
+from ._hocket import Communicator, Work, _Endings, _run_time, _write_unraisable
 from ._types import Received, Timeout, type_in_words
 from .errors import InvalidArgument
 
@@ -218,7 +218,7 @@ def _ends_quietly(work: Work, until: float) -> bool:
 
 
 class _Until:
-    """A point in time. A value."""
+    """A point in time, as deadlines count it. A value."""
 
     def __init__(self, timeout: Timeout) -> None:
         seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
@@ -226,16 +226,16 @@ class _Until:
             raise InvalidArgument(f"timeout is {timeout!r}, expected seconds")
         if seconds is not None and not seconds >= 0:
             raise InvalidArgument(f"timeout is {seconds} s; it must not be negative")
-        self._at = None if seconds is None else time.monotonic() + float(seconds)
+        self._at = None if seconds is None else _run_time() + float(seconds)
 
     def left(self) -> Optional[float]:
         """Seconds; None for no end."""
-        return None if self._at is None else max(0.0, self._at - time.monotonic())
+        return None if self._at is None else max(0.0, self._at - _run_time())
 
     @property
     def is_over(self) -> bool:
         """Whether it has come."""
-        return self._at is not None and time.monotonic() >= self._at
+        return self._at is not None and _run_time() >= self._at
 
 
 def _checked(works: Sequence[Work]) -> list[Work]:

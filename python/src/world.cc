@@ -19,6 +19,7 @@
 #include "hocket/interrupt.h"
 #include "hocket/live.h"
 #include "hocket/machine.h"
+#include "hocket/run_clock.h"
 #include "hocket/store.h"
 #include "seat.h"
 
@@ -238,6 +239,11 @@ void bind_world(nb::module_& module) {
   main_thread() = static_cast<pthread_t>(nb::cast<unsigned long>(main.attr("ident")));
   set_interrupt_check(is_interrupted);
   module.def("_tell_places", &tell_places, arg("describes").none());
+  module.def(
+      "_run_time",
+      [] { return std::chrono::duration<double>(RunClock::now().time_since_epoch()).count(); },
+      nb::sig("def _run_time() -> float"),
+      "Seconds in which this process could run, as deadlines count them.");
 
   module.def("init",
              &init,

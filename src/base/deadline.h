@@ -1,16 +1,18 @@
-// A point in time after which a wait gives up. A value.
+// A point in time after which a wait gives up, by the clock that leaves out what this process could
+// not use. A value.
 #pragma once
 
 #include <chrono>
 #include <string>
 
+#include "hocket/run_clock.h"
 #include "hocket/types.h"
 
 namespace hocket::base {
 
 class Deadline {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = RunClock;
 
   // Never; spelled out, as there is no default.
   static Deadline never() noexcept { return Deadline(Clock::time_point::max()); }

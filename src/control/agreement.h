@@ -35,6 +35,7 @@
 #include <set>
 #include <span>
 
+#include "base/deadline.h"
 #include "control/facts.h"
 #include "control/succession.h"
 
@@ -43,7 +44,7 @@ namespace hocket::control {
 // One process's part, for all its groups. A resource; one thread: whoever has the lanes.
 class Agreement {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = base::Deadline::Clock;
   // To one host; kAllHosts.
   using Send = std::function<void(int host, const Fact& fact)>;
   static constexpr int kAllHosts = -1;

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "base/deadline.h"
 #include "hocket/store.h"
 #include "rendezvous/wire/channel.h"
 #include "rendezvous/wire/handshake.h"
@@ -28,7 +29,7 @@ struct LaneIdentity {
 // makes it throw: it is closed instead.
 class Lane {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = base::Deadline::Clock;
 
   Lane(std::unique_ptr<rendezvous::Channel> channel,
        rendezvous::Side side,

@@ -76,7 +76,7 @@ class Network {
   void leave() noexcept;
 
  private:
-  using Clock = std::chrono::steady_clock;
+  using Clock = base::Deadline::Clock;
   // Another host.
   struct Peer {
     std::vector<int> ranks;                    // in the world, in order; at least one

@@ -95,6 +95,7 @@ World join(const InitOptions& options,
 
 World init(const InitOptions& options, const world::MakeProviders& make) {
   os::occupy_standard_descriptors();
+  const RunClock::Watch watch;
   const StartSettings settings = read_settings(options, make);
   if (const auto meeting = rendezvous::find_launcher_meeting(options); meeting.bootstrap) {
     Introduced introduced = introduce(*meeting.bootstrap, options, "");
@@ -106,6 +107,7 @@ World init(const InitOptions& options, const world::MakeProviders& make) {
 
 World init(Bootstrap& bootstrap, const InitOptions& options, const world::MakeProviders& make) {
   os::occupy_standard_descriptors();
+  const RunClock::Watch watch;
   StartSettings settings;
   std::string problem;
   try {

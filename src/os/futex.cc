@@ -65,7 +65,8 @@ void futex_wait_any(std::span<const FutexWait> waits, base::Deadline deadline) n
   timespec absolute;
   timespec* timeout = nullptr;
   if (!deadline.is_never()) {
-    absolute = to_timespec(deadline.when().time_since_epoch());  // steady_clock is CLOCK_MONOTONIC
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();  // CLOCK_MONOTONIC
+    absolute = to_timespec(now + deadline.left());
     timeout = &absolute;
   }
   const long result = syscall(SYS_futex_waitv, entries.data(), count, 0, timeout, CLOCK_MONOTONIC);

@@ -1,4 +1,4 @@
-// The one thread that hocket adds to a process. It holds the words by which others learn of this
+// The thread in which hocket works by itself. It holds the words by which others learn of this
 // process's death, watches theirs, and moves the calls that nobody waits for.
 #pragma once
 
@@ -9,6 +9,7 @@
 #include "call/core.h"
 #include "control/host.h"
 #include "failure/witness.h"
+#include "hocket/run_clock.h"
 
 namespace hocket::world {
 
@@ -35,6 +36,7 @@ class ProgressThread {
 
  private:
   class State;
+  const RunClock::Watch clock_watch_;  // the deadlines of calls want it
   std::shared_ptr<State> state_;
   std::thread thread_;
 };

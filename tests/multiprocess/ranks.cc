@@ -298,6 +298,8 @@ void Rank::check(bool condition, const std::string& what) const {
 
 void Rank::mark(int flag) const { ++board_->flags[static_cast<std::size_t>(flag)]; }
 
+int Rank::flag(int flag) const { return board_->flags[static_cast<std::size_t>(flag)]; }
+
 void Rank::await(int flag, int count) const {
   while (board_->flags[static_cast<std::size_t>(flag)] < count) {
     std::this_thread::sleep_for(std::chrono::microseconds(200));

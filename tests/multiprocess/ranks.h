@@ -75,9 +75,11 @@ class Rank {
   // What the watchdog says of this rank.
   void stage(const std::string& what) const { report("stage", what); }
 
-  // Counts up flag `flag`; waits until it has been counted up to `count`. Not through hocket.
+  // Counts up flag `flag`; waits until it has been counted up to `count`; how far it has been. Not
+  // through hocket.
   void mark(int flag) const;
   void await(int flag, int count) const;
+  int flag(int flag) const;
 
  private:
   int rank_;

@@ -1,15 +1,26 @@
-// In place of os/futex.cc, and of what gives the processor away: the simulator's.
+// In place of os/futex.cc, of base/run_clock.cc, and of what gives the processor away: the
+// simulator's.
 #include "system.h"
 
 #include <sched.h>
 #include <time.h>
 
+#include "hocket/run_clock.h"
 #include "os/futex.h"
 #include "simulator.h"
 
 namespace hocket::relacy {
 bool has_heavy_fence = true;
 }
+
+namespace hocket {
+
+// Nobody beats: beats_test.cc has those.
+RunClock::time_point RunClock::now() noexcept {
+  return time_point(std::chrono::steady_clock::now().time_since_epoch());
+}
+
+}  // namespace hocket
 
 namespace hocket::os {
 

@@ -15,6 +15,7 @@ from torch._C._distributed_c10d import ProcessGroup
 from torch.distributed.rendezvous import register_rendezvous_handler
 
 import hocket
+from hocket._hocket import _run_time
 
 from . import _batches, _joining
 from ._backend import Base, HocketBackend
@@ -45,7 +46,7 @@ class StoreBootstrap(hocket.Bootstrap):
             start = store.get(f"hocket/start/{own}").decode()
             store.set(f"hocket/{start}/met/{rank}", "1")
             return cls(store, rank, size, start)
-        until = time.monotonic() + timeout.total_seconds()
+        until = _run_time() + timeout.total_seconds()
         pause = _LEAST_PAUSE
         missing = set(range(1, size))
         answered: dict[int, bytes] = {}
@@ -59,7 +60,7 @@ class StoreBootstrap(hocket.Bootstrap):
                     store.set(f"hocket/start/{word.decode()}", own)
             if not missing:
                 return cls(store, rank, size, own)
-            if time.monotonic() > until:
+            if _run_time() > until:
                 raise hocket.RendezvousError(
                     f"rank {', '.join(map(str, sorted(missing)))} of {size} has not come within "
                     f"{timeout.total_seconds():g} s; see its own output, or give init_process_group a "

@@ -12,6 +12,7 @@ from torch._C._distributed_c10d import Work
 
 import hocket
 from hocket import errors
+from hocket._hocket import _run_time
 
 _CODES = {
     "invalid_argument": errors.InvalidArgument,
@@ -157,9 +158,9 @@ class OnStream(Work):  # type: ignore[misc, unused-ignore]
         return True
 
     def _wait_here(self, seconds: float) -> None:
-        until = time.monotonic() + seconds
+        until = _run_time() + seconds
         while not self.is_completed():
-            if time.monotonic() > until:
+            if _run_time() > until:
                 raise TimeoutError("the call is still under way; it goes on")
             time.sleep(0.00005)
         if (error := self.exception()) is not None:

@@ -19,12 +19,13 @@
 #include "cli/run/output.h"
 #include "cli/run/process_tree.h"
 #include "hocket/live.h"
+#include "hocket/run_clock.h"
 #include "hocket/store.h"
 
 namespace hocket::cli {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using Clock = RunClock;
 constexpr std::chrono::milliseconds kSameWish{100};
 constexpr std::chrono::milliseconds kForSuspects{
     1000};  // who may have failed before the first seen
@@ -50,6 +51,7 @@ class Launcher {
         }) {}
 
   int run() {
+    const RunClock::Watch watch;
     store_ = serve();
     const auto metrics = serve_metrics();
     const std::string address = store_ ? store_->address() : options_.rendezvous;

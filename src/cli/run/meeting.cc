@@ -123,8 +123,8 @@ Meeting::Meeting(const RunOptions& options,
                  const std::string& address)
     : store_(connect(options, key, job, address)),
       ranks_(static_cast<std::size_t>(options.nodes)),
-      silent_until_(std::chrono::steady_clock::now() + kSilentWait),
-      limit_(std::chrono::steady_clock::now() + kPatience) {
+      silent_until_(RunClock::now() + kSilentWait),
+      limit_(RunClock::now() + kPatience) {
   announce(*store_, options);
 }
 
@@ -142,13 +142,13 @@ std::optional<Layout> Meeting::look() {
     store_->set(kLayout, as_bytes(fmt::format("yes {}", fmt::join(ranks_, " "))));
     return layout_of(ranks_, 0);
   }
-  if (std::chrono::steady_clock::now() >= limit_) refuse(absent(kPatience));
+  if (RunClock::now() >= limit_) refuse(absent(kPatience));
   return std::nullopt;
 }
 
 std::string Meeting::long_wait() {
-  if (std::chrono::steady_clock::now() < silent_until_) return {};
-  silent_until_ = std::chrono::steady_clock::time_point::max();
+  if (RunClock::now() < silent_until_) return {};
+  silent_until_ = RunClock::time_point::max();
   return "still waiting: " + absent(kSilentWait);
 }
 
@@ -170,8 +170,8 @@ std::string Meeting::absent(std::chrono::milliseconds waited) const {
 void Meeting::refuse(const std::string& why) {
   store_->set(kLayout, as_bytes("no " + why));
   const auto others = std::ranges::count_if(ranks_, [](int ranks) { return ranks != 0; }) - 1;
-  const auto until = std::chrono::steady_clock::now() + kFarewell;
-  while (store_->add(kInformed, 0) < others && std::chrono::steady_clock::now() < until) {
+  const auto until = RunClock::now() + kFarewell;
+  while (store_->add(kInformed, 0) < others && RunClock::now() < until) {
     std::this_thread::sleep_for(milliseconds(10));
   }
   throw InvalidArgument(why);

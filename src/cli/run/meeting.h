@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "cli/run/launcher.h"
+#include "hocket/run_clock.h"
 #include "hocket/store.h"
 
 namespace hocket::cli {
@@ -51,8 +52,8 @@ class Meeting {
 
   std::shared_ptr<Store> store_;
   std::vector<int> ranks_;  // by host; 0: not known
-  std::chrono::steady_clock::time_point silent_until_;
-  std::chrono::steady_clock::time_point limit_;
+  RunClock::time_point silent_until_;
+  RunClock::time_point limit_;
 };
 
 }  // namespace hocket::cli

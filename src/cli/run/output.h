@@ -16,6 +16,7 @@
 #include <string_view>
 
 #include "cli/fd.h"
+#include "hocket/run_clock.h"
 
 namespace hocket::cli {
 
@@ -79,7 +80,7 @@ class Stream {
     Sink* sink = nullptr;  // absent: not shown
     Fd log;                // absent: not logged
   };
-  using Clock = std::chrono::steady_clock;
+  using Clock = RunClock;
 
   Stream(Fd source, Options options) : source_(std::move(source)), options_(std::move(options)) {}
 

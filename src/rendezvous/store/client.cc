@@ -243,6 +243,7 @@ class Client final : public MemberStore {
   const std::unique_ptr<Channel> channel_;
   const int server_rank_;
   const std::string address_;
+  const RunClock::Watch clock_watch_;
   const Duration timeout_;
   os::Wakeup wakeup_;
   std::mutex mutex_;  // guards all below, and the channel but for waiting

@@ -39,6 +39,7 @@ class MemoryStore final : public RequestStore {
   }
 
  private:
+  const RunClock::Watch clock_watch_;
   std::mutex mutex_;
   std::condition_variable changed_;
   Table table_{std::numeric_limits<std::size_t>::max() / 2};

@@ -423,6 +423,7 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
   const Clock::time_point began_ = Clock::now();
   rendezvous::Listener listener_;
   const std::string address_;
+  const RunClock::Watch clock_watch_;
   std::vector<std::byte> scratch_;
   os::Poller poller_;
   os::Wakeup wakeup_;

@@ -306,6 +306,7 @@ Established establish(const StoreClientOptions& options,
                       OnSilence on_silence) {
   const Address address = parse_address(options.address, "the store's address");
   check(address, options);
+  const RunClock::Watch watch;
   const auto deadline = Deadline::in(options.timeout);
   const auto stale_deadline = std::min(Deadline::in(stale_timeout), deadline);
   auto silent_until = Deadline::in(kSilentWait);

@@ -619,6 +619,20 @@ def test_a_stopped_launcher_stops_its_ranks_and_goes_on_with_them(tmp_path):
     assert (job.returncode, output) == (0, "went on\nwent on\n"), errors
 
 
+def test_the_time_limit_leaves_out_what_the_job_was_stopped(tmp_path):
+    flag = tmp_path / "go"
+    waits = 'echo $$; while [ ! -e "$GO" ]; do sleep 0.05; done; echo went on'
+    job, _ = started("--timeout", "2", *sh(waits), env={**os.environ, "GO": str(flag)})
+    job.send_signal(signal.SIGTSTP)
+    wait_until(lambda: state_of(job.pid) == "T", "the launcher does not stop")
+    time.sleep(2.5)
+    job.send_signal(signal.SIGCONT)
+    wait_until(lambda: state_of(job.pid) != "T", "the launcher does not go on")
+    flag.touch()
+    output, errors = job.communicate(timeout=WATCHDOG)
+    assert (job.returncode, output) == (0, "went on\nwent on\n"), errors
+
+
 def test_a_launcher_that_is_killed_while_stopped_leaves_nobody():
     job, pids = started(*sh("echo $$; exec sleep 1000"))
     job.send_signal(signal.SIGSTOP)
