@@ -201,8 +201,10 @@ void Core::execute(Plan& plan,
                  .awaited = {.sequence = sequence},
                  .allowed = deadline.value_or(deadline_),
                  .deadline = {},
+                 .runs_program = plan.engine->runs_program(),
                  .doubt = {},
                  .shown = shown};
+    if (call.runs_program) call.deadline = Deadline::in(call.allowed);
     runner_->drive({&call, 1});
   }
   runner_->end_well(plan.call, *plan.engine);
@@ -246,6 +248,7 @@ std::shared_ptr<Operation> Core::enqueue(const Plan& plan,
     refuse_caught(shown.kind);
   }
   operation->plan = plan;
+  operation->call.runs_program = plan.engine->runs_program();
   operation->set_sequence(ledger_->next());
   operation->call.shown = shown;
   operation->storage = std::move(storage);
@@ -270,6 +273,7 @@ void Core::run_message(Task task,
                   .awaited = {.peer = call.envelope.peer, .message = &call},
                   .allowed = deadline.value_or(deadline_),
                   .deadline = {},
+                  .runs_program = false,
                   .doubt = {},
                   .shown = {}};
   runner_->drive({&stepped, 1});

@@ -32,6 +32,7 @@ struct Stepped {
   failure::Awaited awaited;
   Duration allowed{};
   std::optional<base::Deadline> deadline;  // absent: from the first look on
+  bool runs_program = false;  // see engine::CollectiveEngine; has a deadline from its start on
   failure::Doubt doubt;
   engine::Signature shown;  // a collective's, as the others know it
 

@@ -38,7 +38,7 @@ void Runner::publish_refusal(std::uint64_t sequence, Kind kind, std::string_view
 
 bool Runner::step(Stepped& call, bool look) {
   try {
-    if (call.step() == Poll::kDone) return true;
+    if (call.step() == Poll::kDone) return end_in_time(call);
     if (!look) return false;
     if (call.sequence() == 0) show_messages(*call.awaited.message);
     if (!call.deadline) call.deadline = base::Deadline::in(call.allowed);
@@ -52,7 +52,7 @@ bool Runner::step(Stepped& call, bool look) {
       verdict = inquiry_.lateness(call.awaited, call.allowed);
     }
     // It may have ended well meanwhile, without whoever failed.
-    if (call.step() == Poll::kDone) return true;
+    if (call.step() == Poll::kDone) return end_in_time(call);
     owner_.raise(std::get<Failure>(verdict));
   } catch (const engine::EnvelopeMismatch& found) {
     call.reset();
@@ -69,6 +69,14 @@ bool Runner::step(Stepped& call, bool look) {
   } catch (...) {
     call.reset();
     throw;
+  }
+}
+
+// The others do not wait longer for a function of the program's, and its own rank does not get
+// a result of a call that has ended for them.
+void Runner::require_in_time(const Stepped& call) {
+  if (call.deadline->has_passed()) {
+    owner_.raise(inquiry_.lateness(call.awaited, call.allowed));
   }
 }
 

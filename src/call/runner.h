@@ -192,6 +192,12 @@ class Runner {
   void end_message(std::size_t index);
   std::size_t step_all(std::span<Stepped> calls, bool look);
   bool look_for_returned(std::span<Stepped> calls);
+  bool end_in_time(const Stepped& call) {
+    if (call.runs_program) [[unlikely]]
+      require_in_time(call);
+    return true;
+  }
+  void require_in_time(const Stepped& call);
   bool advance_one(Operation& operation, bool look);
   bool start(Operation& operation);
   void check_deadlines();

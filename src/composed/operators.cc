@@ -29,6 +29,8 @@ class OwnReduction final : public composed::ByFunction {
                const Operator& op)
       : ByFunction(impl, signature, what), op_(op) {}
 
+  bool runs_program() const noexcept override { return true; }
+
  private:
   Arrays begin(const engine::Call& call) override {
     return {static_cast<const std::byte*>(call.in), static_cast<std::byte*>(call.out)};

@@ -42,6 +42,10 @@ class CollectiveEngine {
   // compares what the ranks announced, after each call.
   virtual bool compares() const noexcept { return false; }
 
+  // Whether its calls run functions of the program's own, which may take any time: then the
+  // deadline is looked at when a call is done as well.
+  virtual bool runs_program() const noexcept { return false; }
+
   // Call `sequence` was not carried by this engine on this rank: it was refused, or another engine
   // did it.
   virtual void skip(std::uint64_t sequence) { static_cast<void>(sequence); }

@@ -198,6 +198,43 @@ TEST(Deadline, EndsOppositeBlockingOrders) {
   EXPECT_EQ(ranks[1].get("call.missing"), "0");
 }
 
+// An operator's time counts on the rank that runs it as on the others: none gets a result.
+TEST(Deadline, CountsAnOperatorsTimeOnEveryRank) {
+  struct Slow {
+    const char* name;
+    bool on[2];
+  };
+  for (const Slow& slow : {Slow{"all", {true, true}},
+                           Slow{"the first", {true, false}},
+                           Slow{"the last", {false, true}}}) {
+    for (const bool is_async : {false, true}) {
+      const auto ranks = run_job({.size = 2}, [&](Rank& rank) {
+        World world = rank.join();
+        auto& comm = world.communicator();
+        const auto add = [&](double a, double b) {
+          if (slow.on[rank.rank()]) std::this_thread::sleep_for(milliseconds(300));
+          return a + b;
+        };
+        std::vector<double> x(2, 1.0);
+        const OperatorOptions options{.deadline = milliseconds(120)};
+        rank.attempt("call", [&] {
+          if (is_async) {
+            all_reduce_async(comm, x, x, operator_of<double>(add), options).wait();
+          } else {
+            all_reduce(comm, x, x, operator_of<double>(add), options);
+          }
+        });
+        rank.attempt("later", [&] { comm.barrier(); });
+      });
+      for (const Result& rank : ranks) {
+        EXPECT_EQ(rank.get("call"), "DeadlineExceeded") << slow.name << is_async;
+        EXPECT_EQ(rank.get("later"), "DeadlineExceeded") << slow.name << is_async;
+        EXPECT_EQ(rank.get("call.message"), ranks[0].get("call.message"));
+      }
+    }
+  }
+}
+
 // Work has the deadline of its own call, also behind work that has a longer one.
 TEST(Deadline, OfWorkCountsFromItsStart) {
   const auto ranks = run_job({.size = 2}, [](Rank& rank) {

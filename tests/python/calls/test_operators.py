@@ -390,16 +390,45 @@ def test_calls_within_an_operator():
     threads(2, body)
 
 
-def test_an_operator_that_takes_too_long():
+OWN_CALLS = {
+    "all_reduce": lambda comm, x, op: comm.all_reduce(x, op=op),
+    "reduce": lambda comm, x, op: comm.reduce(x, root=1, op=op),
+    "scan": lambda comm, x, op: comm.scan(x, op=op),
+    "exscan": lambda comm, x, op: comm.exscan(x, op=op),
+    "reduce_scatter": lambda comm, x, op: comm.reduce_scatter(x, op=op),
+    "async": lambda comm, x, op: comm.all_reduce_async(x, op=op).wait(),
+    "async, behind another": lambda comm, x, op: (
+        comm.barrier_async(), comm.all_reduce_async(x, op=op).wait()),
+    "prepared": lambda comm, x, op: comm.prepare_all_reduce(x, op=op)(),
+}
+
+
+@pytest.mark.parametrize("slow_ranks", [(0,), (2,), (0, 1, 2)])
+@pytest.mark.parametrize("call", OWN_CALLS)
+def test_the_deadline_counts_an_operators_time_on_every_rank(call, slow_ranks):
+    """No rank gets a result of a call that has ended for the others, or for itself."""
+
     def body(comm):
         def slow(a, b):
-            if comm.rank == 1:
-                time.sleep(0.5)
+            if comm.rank in slow_ranks:
+                time.sleep(0.2)
             return a + b
 
-        with pytest.raises(hocket.Error) as caught:
-            comm.all_reduce(np.ones(10), op=Operator(slow), deadline=0.1)
-        assert isinstance(caught.value, hocket.DeadlineExceeded)
+        comm.deadline = 0.1
+        for _ in range(2):  # the communicator has ended
+            with pytest.raises(hocket.DeadlineExceeded):
+                OWN_CALLS[call](comm, np.ones(12), Operator(slow))
+
+    threads(3, body)
+
+
+def test_an_operator_in_time_may_take_long():
+    def body(comm):
+        def slow(a, b):
+            time.sleep(0.2)
+            return a + b
+
+        assert (comm.all_reduce(np.ones(10), op=Operator(slow), deadline=30) == 2).all()
 
     threads(2, body)
 
