@@ -19,7 +19,7 @@ def environment():
     return {**os.environ, "PYTHONPATH": str(Path(hocket.__file__).parent.parent)}
 
 
-def run(arguments, limits=(), closed=()):
+def run(arguments, limits=(), closed=(), **user):
     def prepare():
         for which, value in limits:
             resource.setrlimit(which, (value, value))
@@ -29,7 +29,7 @@ def run(arguments, limits=(), closed=()):
     return subprocess.run(
         [hocket_command.find(), "run", *arguments], env=environment(), preexec_fn=prepare,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        timeout=50, check=False,
+        timeout=50, check=False, **user,
     )
 
 
@@ -54,6 +54,28 @@ def test_a_limit_is_named(limits, words):
         assert said.count("hello") == 2, said
     else:
         assert words in said and "seccomp" not in said, said
+
+
+# Of other users than root, whose threads count: the launcher has three, each rank two.
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user, and has no such limit")
+@pytest.mark.parametrize("threads", [1, 2, 4, 5, 7, 8, 20])
+def test_a_limit_of_processes_is_named(threads):
+    user = {"user": 45_000 + threads, "group": 65_534, "extra_groups": []}
+    try:
+        seen = run(["-n", "1", "--", sys.executable, "-c", "import hocket"], **user)
+    except PermissionError:
+        pytest.skip("another user cannot come to the command")
+    if seen.returncode != 0:
+        pytest.skip("another user cannot come to the package")
+    limit = [(resource.RLIMIT_NPROC, threads)]
+    done = run(["-n", "3", "--", sys.executable, "-c", HELLO], limit, **user)
+    said = done.stdout + done.stderr
+    assert done.returncode >= 0, said  # no signal has ended it
+    if done.returncode == 0:
+        assert said.count("hello") == 3, said
+    else:
+        assert "ulimit -u" in said and "Resource temporarily unavailable" in said, said
+    assert (done.returncode == 0) >= (threads >= 20), said
 
 
 def test_output_beyond_the_limit_of_files_is_told(tmp_path):
