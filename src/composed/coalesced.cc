@@ -199,7 +199,8 @@ void packed_in_place(world::CommunicatorImpl& impl,
                      const call::Request& request,
                      bool may_overlap) {
   Calls calls(impl, request, arrays);
-  impl.before_call(request.kind, [&] {
+  const bool reduces = request.kind == Kind::kAllReduce;
+  impl.before_call(reduces ? Kind::kAllReduceCoalesced : Kind::kBroadcastCoalesced, [&] {
     require_arrays({}, arrays);
     if (!may_overlap) require_apart({}, arrays);
     calls.sort_out(
@@ -259,7 +260,7 @@ void Communicator::all_gather_coalesced(std::span<const ConstArrayView> in,
   impl_->require_usable();
   const auto n = static_cast<std::size_t>(size());
   Calls calls(*impl_, {.kind = Kind::kAllGather, .deadline = o.deadline, .stream = o.stream}, out);
-  impl_->before_call(Kind::kAllGather, [&] {
+  impl_->before_call(Kind::kAllGatherCoalesced, [&] {
     require_arrays(in, out);
     check_pairs(in, out, size(), true);
     require_apart(in, out);
@@ -300,7 +301,7 @@ void Communicator::reduce_scatter_coalesced(std::span<const ConstArrayView> in,
       *impl_,
       {.kind = Kind::kReduceScatter, .op = o.op, .deadline = o.deadline, .stream = o.stream},
       out);
-  impl_->before_call(Kind::kReduceScatter, [&] {
+  impl_->before_call(Kind::kReduceScatterCoalesced, [&] {
     require_arrays(in, out);
     check_pairs(in, out, size(), false);
     require_apart(in, out);

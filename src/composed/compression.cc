@@ -20,6 +20,10 @@
 namespace hocket {
 namespace {
 
+using engine::Kind;
+
+constexpr Kind kHierarchical = Kind::kHierarchicalAllReduce;
+
 bool is_compressible(DType dtype) {
   return dtype == DType::kFloat16 || dtype == DType::kBFloat16 || dtype == DType::kFloat32 ||
          dtype == DType::kFloat64;
@@ -27,8 +31,8 @@ bool is_compressible(DType dtype) {
 
 // See CommunicatorImpl::before_call.
 template <typename Part>
-auto before_call(Communicator& comm, const Part& part) {
-  return comm.impl()->before_call(engine::Kind::kAllReduce, part);
+auto before_call(Communicator& comm, Kind kind, const Part& part) {
+  return comm.impl()->before_call(kind, part);
 }
 
 // What is slow goes by the network, so that the host may do its part for GPUs, too. Returns when
@@ -103,6 +107,7 @@ struct Shares {
 
 // All-reduces floats in 8 bits; the sums are divided by `divisor` before they are sent to all.
 void reduce_compressed(Communicator& comm,
+                       Kind kind,
                        std::vector<float>& floats,
                        float divisor,
                        std::optional<Duration> deadline) {
@@ -112,7 +117,7 @@ void reduce_compressed(Communicator& comm,
   const std::size_t stride = std::max<std::size_t>(1, composed::compressed_size(shares.size));
   const std::size_t mine = shares.length(comm.rank());
   std::vector<std::byte> sent, came, result;
-  before_call(comm, [&] {
+  before_call(comm, kind, [&] {
     sent.resize(stride * ranks);
     came.resize(stride * ranks);
     result.resize(stride);
@@ -123,7 +128,7 @@ void reduce_compressed(Communicator& comm,
   });
   comm.all_to_all(sent, came, {.deadline = deadline});
 
-  before_call(comm, [&] {
+  before_call(comm, kind, [&] {
     std::vector<float> sum(mine);
     for (std::size_t rank = 0; rank < ranks; ++rank) {
       composed::add_decompressed(came.data() + rank * stride, mine, sum.data());
@@ -183,8 +188,9 @@ void reduce_between(Communicator& between,
                     const HierarchicalOptions& options) {
   const bool is_mean = options.op == ReduceOp::kAvg;
   if (options.between == BetweenNodes::kCompressed) {
-    auto floats = before_call(between, [&] { return to_floats(carried.view()); });
-    reduce_compressed(between, floats, is_mean ? static_cast<float>(ranks) : 1, options.deadline);
+    auto floats = before_call(between, kHierarchical, [&] { return to_floats(carried.view()); });
+    const float divisor = is_mean ? static_cast<float>(ranks) : 1;
+    reduce_compressed(between, kHierarchical, floats, divisor, options.deadline);
     from_floats(floats, inout);
     return;
   }
@@ -204,9 +210,9 @@ void require_hierarchical(ArrayView inout, const HierarchicalOptions& options) {
 
 // Whatever ends it for the first of a node ends it for the other nodes and for its own.
 void before_steps(Communicator& within, Communicator& between, const std::function<void()>& part) {
-  const auto in_node = [&] { before_call(within, part); };
+  const auto in_node = [&] { before_call(within, kHierarchical, part); };
   if (within.rank() == 0) {
-    before_call(between, in_node);
+    before_call(between, kHierarchical, in_node);
   } else {
     in_node();
   }
@@ -215,7 +221,8 @@ void before_steps(Communicator& within, Communicator& between, const std::functi
 }  // namespace
 
 void compressed_all_reduce(Communicator& comm, ArrayView inout, const ReduceOptions& options) {
-  auto floats = before_call(comm, [&] {
+  constexpr Kind kKind = Kind::kCompressedAllReduce;
+  auto floats = before_call(comm, kKind, [&] {
     call::require_array(inout, "inout");
     require_compressible(inout, options.op);
     return inout.memory() == MemoryKind::kHost ? to_floats(inout) : std::vector<float>();
@@ -228,11 +235,11 @@ void compressed_all_reduce(Communicator& comm, ArrayView inout, const ReduceOpti
         [&](ArrayView copy) {
           compressed_all_reduce(comm, copy, {.op = options.op, .deadline = options.deadline});
         },
-        [&](const InvalidArgument& reason) { comm.refuse(reason.what()); });
+        [&](const InvalidArgument& reason) { comm.impl()->refuse_call(kKind, reason.what()); });
   }
   const bool is_mean = options.op == ReduceOp::kAvg;
   const float divisor = is_mean ? static_cast<float>(comm.size()) : 1;
-  reduce_compressed(comm, floats, divisor, options.deadline);
+  reduce_compressed(comm, kKind, floats, divisor, options.deadline);
   from_floats(floats, inout);
 }
 
@@ -255,7 +262,7 @@ void hierarchical_all_reduce(Communicator& within,
   const ReduceOp step = options.op == ReduceOp::kAvg ? ReduceOp::kSum : options.op;
   std::optional<Carried> carried;
   const auto reduce_within = [&] {
-    before_call(within, [&] {
+    before_call(within, kHierarchical, [&] {
       require_hierarchical(inout, options);
       carried.emplace(inout, options.op);
     });
@@ -274,8 +281,8 @@ void hierarchical_all_reduce(Communicator& within,
     reduce_within();
   } else {
     // Whatever ends it for the first of a node ends it for the other nodes and for its own.
-    before_call(between, reduce_within);
-    before_call(within, [&] {
+    before_call(between, kHierarchical, reduce_within);
+    before_call(within, kHierarchical, [&] {
       int ranks = within.size();
       between.all_reduce(scalar(ranks), {.deadline = options.deadline});
       reduce_between(between, *carried, inout, ranks, options);

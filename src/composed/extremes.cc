@@ -282,9 +282,11 @@ class AskedExtremes {
   }
 
  private:
+  // As refusals name it.
+  Kind kind() const { return op_ == ReduceOp::kMin ? Kind::kArgmin : Kind::kArgmax; }
   bool is_on_gpu() const { return in_.memory() != MemoryKind::kHost; }
   void check() const {
-    impl_->before_call(Kind::kAllReduce, [&] { require_sound(op_, in_, out_, options_.index); });
+    impl_->before_call(kind(), [&] { require_sound(op_, in_, out_, options_.index); });
   }
   std::size_t index_bytes() const { return options_.index ? size_of(options_.index->dtype()) : 0; }
   Signature signature() const {
@@ -296,7 +298,7 @@ class AskedExtremes {
             .digest = digest_of(in_, options_.index)};
   }
   composed::Checked made() const {
-    return impl_->before_call(Kind::kAllReduce, [&] {
+    return impl_->before_call(kind(), [&] {
       const auto bytes = [](const void* data) { return static_cast<const std::byte*>(data); };
       const auto to = [](void* data) { return static_cast<std::byte*>(data); };
       const Places places{.in = bytes(in_.data()),

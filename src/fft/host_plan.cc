@@ -267,7 +267,7 @@ class HostPlan final : public FftPlan {
 
   std::shared_ptr<FftLibrary> library_;
   std::optional<Shelves> shelves_;
-  distribution::SamePlan same_{comm_};
+  distribution::SamePlan same_{comm_, engine::Kind::kFft};
   std::vector<std::unique_ptr<LegPart>> parts_;  // before the library goes, their transforms do
   std::vector<std::byte> gathered_, finished_, spare_;
 };

@@ -41,7 +41,7 @@ class FftPlan {
   // What this rank cannot do before the next barrier it refuses, in the barrier's place.
   template <typename LegPart>
   void before_barrier(LegPart&& part) {
-    comm_.impl()->before_call(engine::Kind::kBarrier, part);
+    comm_.impl()->before_call(engine::Kind::kFft, part);
   }
   // What ranks must have in common that are in the same step of the same plan.
   std::uint64_t digest_of(std::uint64_t step) const noexcept;

@@ -143,7 +143,7 @@ struct Matmul::Plan {
 
   template <typename F>
   void before_call(F&& part) {
-    comm.impl()->before_call(engine::Kind::kBarrier, part);
+    comm.impl()->before_call(engine::Kind::kMatmul, part);
   }
 
   std::uint64_t digest_of(std::uint64_t step) const noexcept { return base::mix(token, step); }
@@ -215,7 +215,7 @@ struct Matmul::Plan {
   const MatmulOptions options;
   std::optional<Problem> problem;
   std::uint64_t token = 0;
-  distribution::SamePlan same{comm};
+  distribution::SamePlan same{comm, engine::Kind::kMatmul};
   std::array<Extents, 3> shapes;                      // of this rank's A, B and D
   std::shared_ptr<const cuda::DeviceContext> device;  // of a plan for GPUs
   std::unique_ptr<Local> local;

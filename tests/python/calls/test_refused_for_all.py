@@ -4,6 +4,7 @@ Every collective of the package, with whatever can be wrong with its arguments, 
 """
 
 import inspect
+import re
 
 import numpy as np
 import pytest
@@ -177,6 +178,9 @@ WRONG = {
     "heap": [lambda: "none"],
 }  # fmt: skip
 
+# What refusals call those that have a name of their own.
+SAID = {"duplicate": "new_group", "FFT": "fft", "ifft": "fft", "rfft": "fft", "Matmul": "matmul"}
+
 # Who has given, or needs nobody, may be through before a refusal comes.
 MAY_BE_THROUGH = {"broadcast", "broadcast_coalesced", "reduce", "gather", "gather_v", "scatter",
                   "scatter_v", "scan", "exscan"}  # fmt: skip
@@ -223,6 +227,12 @@ def outcome(call):
     return "right"
 
 
+def assert_names(call, text):
+    """A refusal names the call that was made, or none."""
+    named = re.search(r"refused ([\w.]+) #", text)
+    assert not named or named[1] in ("call", call, SAID.get(call)), f"{call}: {text}"
+
+
 def refuse_all(find, name, good, function):
     """Makes every wrong call on rank 0 and on rank 1; `find`: the call of a communicator."""
     plain = name.removeprefix("prepare_").removesuffix("_async")
@@ -249,6 +259,7 @@ def refuse_all(find, name, good, function):
                     elif rank != culprit and not (came == "right" and may_be_through):
                         assert came.startswith("InvalidArgument: "), where
                         assert f"rank {culprit} refused" in came or came == by, where
+                        assert_names(plain, came)
                 refused |= by != "right"
                 assert comm.all_reduce(np.ones(1))[0] == RANKS
             seen.append((what, refused))
