@@ -16,7 +16,7 @@ REASON = "the loss is not a number"
 
 
 CLOSED, LEFT = "closed the communicator", "ended in good order"
-OF_A_THREAD = "an exception ended its thread"
+OF_A_THREAD = "its thread has raised"
 ON_GPUS = "refused a call that others had put on their GPUs"
 
 
@@ -74,8 +74,8 @@ HARMS = {
     "exit without a word": Harm("PeerDied", dies=0),
     "exec": Harm("PeerDied", dies=0),
     "early return": Harm("PeerDied", word=LEFT, dies=0, closes=True),
-    "exception": Harm("PeerDied", word=LEFT, dies=0, closes=True),
-    "exception in a thread": Harm("PeerDied", word=LEFT, dies=0, closes=True),
+    "exception": Harm("PeerDied", word="raised", dies=0, closes=True),
+    "exception in a thread": Harm("PeerDied", word="raised", dies=0, closes=True),
     # Of one rank to another host: lost for each other, or found again.
     "connection cut": Harm("PeerDied", named=False, own="PeerDied"),
 }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "hocket/communicator.h"
 #include "hocket/held.h"
@@ -40,6 +41,11 @@ class World {
   // Names of the engines in use, best first.
   std::span<const std::string> engines() const;
   void close();
+  // Closing it leaves the job only when the process exits, whose status the other ranks hear then.
+  // For worlds that are closed because the process is about to exit.
+  void leave_at_exit() noexcept;
+  // What `tell_end` of hocket/exit.h says, of this world alone.
+  void tell_end(std::string_view why) noexcept;
 
  private:
   Held<"World", std::shared_ptr<world::WorldImpl>> impl_;

@@ -1,11 +1,12 @@
-"""How a rank's process ends: not before its calls on GPUs have."""
+"""How a rank's process ends: not before its calls on GPUs have, and the other ranks hear why."""
 
 from __future__ import annotations
 
 import atexit
 import sys
+from typing import Optional
 
-from ._hocket import _finish_calls
+from ._hocket import _begin_end, _finish_calls, _tell_end
 
 
 def prepare() -> None:
@@ -19,14 +20,47 @@ def prepare() -> None:
     util.Finalize(None, _end_child, exitpriority=-1000)
 
 
+def summary_of(error: BaseException) -> str:
+    """In one line, also where the exception cannot say what it is."""
+    name = type(error).__name__
+    try:
+        text = " ".join(str(error).split())
+    except Exception as another:
+        return f"{name}, whose text cannot be had ({type(another).__name__})"
+    return f"{name}: {text}" if text else name
+
+
+def reason_of(error: Optional[BaseException]) -> str:
+    """What the other ranks are told of an exception that ends this one; empty: it is no failure."""
+    if error is None or isinstance(error, GeneratorExit):
+        return ""
+    if not isinstance(error, SystemExit):
+        return f"raised {summary_of(error)}"
+    if error.code is None or error.code == 0:
+        return ""
+    if error.__context__ is not None and not error.__suppress_context__:
+        return reason_of(error.__context__)
+    status = error.code & 0xFF if isinstance(error.code, int) else 1
+    return f"ended with exit status {status}" if status else ""
+
+
+def _end() -> None:
+    """The process has an uncaught exception behind it, or none."""
+    error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
+    _tell_end(reason_of(error))
+    _begin_end()
+    _finish_calls()
+
+
 def _end_child() -> None:
     """What went wrong has been printed by then; an exception that ends the child goes first."""
+    ended_by = sys.exc_info()[1]
+    _tell_end(reason_of(ended_by))
     if _finish_calls():
         return
-    ended_by = sys.exc_info()[1]
     if ended_by is None or (isinstance(ended_by, SystemExit) and not ended_by.code):
         sys.exit(1)
 
 
 # The exit code is seen to by a handler of the process's, which comes after Python's end.
-atexit.register(_finish_calls)
+atexit.register(_end)

@@ -1264,6 +1264,10 @@ def _run_time() -> float:
 def init(rank: Optional[int] = None, size: Optional[int] = None, address: Optional[str] = None, key: Optional[Union[bytes, str, PathLike[str]]] = None, timeout: Timeout = None, deadline: Timeout = None, engines: Optional[Iterable[str]] = None, bootstrap: Optional[Bootstrap] = None, mpi: Any = None, name: str = 'world') -> Communicator:
     """Use it through `hocket.init`."""
 
+def _tell_end(why: str) -> None: ...
+
+def _begin_end() -> None: ...
+
 def _finish_calls() -> bool: ...
 
 def _check_stream(stream: Stream) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Callable, NamedTuple, Optional, TypeVar
 
 from ._command import find_command
+from ._ending import summary_of
 from ._job import number_of_ranks, require_function
 from .errors import InvalidArgument
 
@@ -63,14 +64,6 @@ def dumps_for_others(value: Any) -> bytes:
         _ForOthers(content).dump(value)
         return content.getvalue()
     return bytes(cloudpickle.dumps(value))
-
-
-def summary_of(error: BaseException) -> str:
-    """In one line, also where the exception cannot say what it is."""
-    try:
-        return f"{type(error).__name__}: {error}"
-    except Exception as another:
-        return f"{type(error).__name__}, whose text cannot be had ({type(another).__name__})"
 
 
 def failure_of(rank: int, when: int, error: BaseException) -> bytes:

@@ -382,7 +382,7 @@ class _Round:
             if self._abort_at is not None and time.monotonic() > self._abort_at:
                 self._abort_at = None
                 for rank in sorted(self.there):
-                    self._crew[rank].send("abort", "another rank has failed")
+                    self._crew[rank].send("abort", self._what_failed())
                 self.is_broken = True
 
     def stop(self) -> set[int]:
@@ -406,6 +406,12 @@ class _Round:
             self._fail()
         else:
             self.results[rank] = answer.content
+
+    def _what_failed(self) -> str:
+        if not self.failures:
+            return f"rank {min(self._lost)} has ended"
+        first = _first(self.failures)
+        return f"rank {first.rank} raised {first.summary}"
 
     def _fail(self) -> None:
         if self._abort_at is None:

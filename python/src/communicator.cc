@@ -30,6 +30,10 @@ void close_seat(Seat& seat) {
 void leave_block(nb::handle self, nb::args exception) {
   Seat& seat = nb::cast<Seat&>(self);
   if (exception.size() == 0 || exception[0].is_none()) return close_seat(seat);
+  if (seat.world && exception.size() > 1) {
+    const nb::object why = nb::module_::import_("hocket._ending").attr("reason_of")(exception[1]);
+    if (const auto text = nb::cast<std::string>(why); !text.empty()) seat.world->tell_end(text);
+  }
   try {
     close_seat(seat);
   } catch (const Error& error) {

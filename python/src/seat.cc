@@ -1,5 +1,6 @@
 #include "seat.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -43,11 +44,17 @@ std::string summary(const nb::python_error& error) {
   return text + ": " + PyBytes_AsString(bytes.ptr());
 }
 
+// MPI may have been finalized by then.
+bool leaves_at_exit(const World& world) {
+  return is_ending() && std::ranges::find(world.engines(), "mpi") == world.engines().end();
+}
+
 }  // namespace
 
 Seat::~Seat() {
   if (!comm.impl()) return;  // moved from
   held.reset();
+  if (world && leaves_at_exit(*world)) world->leave_at_exit();
   without_gil_or_signals([this] {
     world.reset();
     const Communicator last(std::move(comm));

@@ -71,6 +71,9 @@ class SignalsLeftAlone {
   SignalsLeftAlone& operator=(const SignalsLeftAlone&) = delete;
 };
 
+// Whether what goes does so because the process is about to exit.
+bool is_ending();
+
 // Throws what a signal's handler raises (Ctrl-C: KeyboardInterrupt) where one has come.
 void throw_if_signalled();
 

@@ -9,6 +9,7 @@
 #include <exception>
 #include <filesystem>
 #include <mutex>
+#include <stdexcept>
 #include <string>
 #include <thread>
 
@@ -83,6 +84,17 @@ Seat init(nb::handle rank,
   return {std::move(comm), std::move(world)};
 }
 
+// The exception that is being handled, with the text that the other ranks are told.
+[[noreturn]] void rethrow_in_short() {
+  try {
+    throw;
+  } catch (const nb::python_error& error) {
+    const nb::object summary =
+        nb::module_::import_("hocket._ending").attr("summary_of")(error.value());
+    throw std::runtime_error(nb::cast<std::string>(summary));
+  }
+}
+
 // Calls `body(comm)` in `size` threads; the first error is raised when all have ended.
 void run_threads(nb::handle size, nb::object body) {
   const int count = integer_argument(size, "size");
@@ -96,9 +108,11 @@ void run_threads(nb::handle size, nb::object body) {
       // The interpreter has ended, and ends the threads that want it back by unwinding them (see
       // GilGivenAway): a rank that was left behind sleeps until the process has gone.
       while (Py_IsInitialized() == 0) ::pause();
-      const std::lock_guard lock(mutex);
-      if (!first) first = std::current_exception();
-      throw;
+      {
+        const std::lock_guard lock(mutex);
+        if (!first) first = std::current_exception();
+      }
+      rethrow_in_short();
     }
   };
   try {
@@ -180,6 +194,25 @@ void tell_places(nb::object describes) {
 }
 
 }  // namespace
+
+namespace {
+
+// Whether Python has called its handlers of `atexit`.
+std::atomic<bool>& ends() noexcept {
+  static std::atomic<bool> does{false};
+  return does;
+}
+
+}  // namespace
+
+// Before its handlers of `atexit`, Python lets go of what ended the program, and no Python code
+// runs then: the frames of a SystemExit, with what they hold.
+bool is_ending() {
+  if (ends()) return true;
+  const bool is_main =
+      pthread_equal(main_thread().load(std::memory_order_relaxed), pthread_self()) != 0;
+  return is_main && PyEval_GetFrame() == nullptr;
+}
 
 SignalsLeftAlone::SignalsLeftAlone() noexcept { ++left_alone(); }
 SignalsLeftAlone::~SignalsLeftAlone() { --left_alone(); }
@@ -265,6 +298,16 @@ void bind_world(nb::module_& module) {
                      "bootstrap: Optional[Bootstrap] = None, mpi: Any = None, "
                      "name: str = 'world') -> Communicator"),
              "Use it through `hocket.init`.");
+  module.def(
+      "_tell_end",
+      [](nb::handle why) {
+        const std::string text = text_argument(why, "why");
+        if (!text.empty()) tell_end(text);
+      },
+      arg("why"),
+      nb::sig("def _tell_end(why: str) -> None"));
+  module.def(
+      "_begin_end", [] { ends() = true; }, nb::sig("def _begin_end() -> None"));
   module.def(
       "_finish_calls",
       [] { return without_gil([] { return finish_calls(); }); },

@@ -78,7 +78,10 @@ void Core::open(Engines engines) {
   long_waits_.emplace(live::LongWaits{.group = *group_,
                                       .texts = *texts_,
                                       .communicator = membership_.name,
-                                      .after = surroundings_->warn_after()});
+                                      .after = surroundings_->warn_after(),
+                                      .beside = [this](const failure::Awaited& awaited) {
+                                        return inquiry_->under_another_tag(awaited);
+                                      }});
   runner_.emplace(static_cast<Owner&>(*this),
                   *surroundings_,
                   *group_,

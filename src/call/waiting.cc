@@ -55,8 +55,8 @@ bool Core::wait(Operation& operation, Deadline until) {
       } catch (...) {
         runner_->fail_all(std::current_exception());
       }
+      if (look && !operation.done()) long_wait.look(operation.call.awaited, operation.call.shown);
     }
-    if (look && !operation.done()) long_wait.look(operation.call.awaited, operation.call.shown);
     if (moved) waiter.moved();
   };
   const auto is_over = [&](bool look) {

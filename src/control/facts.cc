@@ -111,6 +111,8 @@ struct FactWriter {
       to.u8(static_cast<std::uint8_t>(rank.state));
       to.u32(static_cast<std::uint32_t>(rank.pid));
       to.u32(rank.end ? static_cast<std::uint32_t>(*rank.end) : kNoEnd);
+      to.u8(!rank.reason ? 0 : rank.reason->follows_loss ? 2 : 1);
+      if (rank.reason) to.text(rank.reason->text);
     }
   }
   void operator()(const MemberFact& fact) {
@@ -192,7 +194,13 @@ std::optional<Fact> parse_ranks(WireReader& from) {
     if (state > static_cast<std::uint8_t>(RankState::kCut)) return std::nullopt;
     rank.state = static_cast<RankState>(state);
     if (end != kNoEnd) rank.end = static_cast<int>(end & 0xffff);
-    fact.ranks.push_back(rank);
+    const std::uint8_t reason = from.u8();
+    if (reason > 2) return std::nullopt;
+    if (reason != 0) {
+      rank.reason = EndReason{.follows_loss = reason == 2,
+                              .text = std::string(from.text(EndReason::kTextBytes))};
+    }
+    fact.ranks.push_back(std::move(rank));
   }
   return fact;
 }

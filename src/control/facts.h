@@ -24,6 +24,7 @@ struct RankFact {
   RankState state = RankState::kAbsent;
   int pid = 0;
   std::optional<int> end = {};  // as waitpid says
+  std::optional<EndReason> reason = {};
 };
 struct RanksFact {
   std::vector<RankFact> ranks;

@@ -71,6 +71,7 @@ HostControl::HostControl(std::shared_ptr<os::Segment> segment, int self)
         fmt::format("host rank {} has no seat in a segment of {} ranks", self, ranks_));
   }
   lines_ = reinterpret_cast<RankLine*>(segment_->data() + lines_offset());
+  reasons_ = reinterpret_cast<SharedEndReason*>(segment_->data() + reasons_offset(shape));
   losses_ = &header.losses;
   network_bell_ = &header.network_bell;
   robust_ = reinterpret_cast<os::RobustWord*>(segment_->data() + robust_offset(shape));
@@ -218,6 +219,8 @@ void HostControl::after_sleep() noexcept {
 }
 
 void HostControl::leave() noexcept {
+  std::int64_t never = 0;
+  lines_[self_].death_seen.compare_exchange_strong(never, now_ns(), std::memory_order_relaxed);
   auto expected = RankState::kAlive;
   if (lines_[self_].state.compare_exchange_strong(
           expected, RankState::kLeft, std::memory_order_acq_rel)) {
@@ -226,6 +229,21 @@ void HostControl::leave() noexcept {
     ring_network();
   }
 }
+
+void HostControl::tell_end_reason(Ending ending, std::string_view text) noexcept {
+  reasons_[self_].write(ending, text);
+}
+
+void HostControl::withdraw_end_reason() noexcept {
+  if (ending(self_) != Ending::kInOrder) reasons_[self_].write(Ending::kInOrder, "");
+}
+
+HostControl::Ending HostControl::ending(int place) const noexcept {
+  const Ending said = reasons_[place].ending.load(std::memory_order_relaxed);
+  return said == Ending::kInOrder || said == Ending::kAfterALoss ? said : Ending::kByItself;
+}
+
+std::optional<EndReason> HostControl::end_reason(int place) const { return reasons_[place].read(); }
 
 void HostControl::record_death(int rank) noexcept {
   std::int64_t never = 0;
@@ -294,6 +312,10 @@ void HostControl::record_remote(int place, const Remote& remote) noexcept {
   line.pid.store(remote.pid, std::memory_order_relaxed);
   line.world_rank.store(remote.world_rank, std::memory_order_relaxed);
   if (remote.end) record_end(place, *remote.end);
+  if (remote.reason && ending(place) == Ending::kInOrder) {
+    reasons_[place].write(remote.reason->follows_loss ? Ending::kAfterALoss : Ending::kByItself,
+                          remote.reason->text);
+  }
   // States come in order, but may come again.
   RankState before = line.state.load(std::memory_order_acquire);
   while (before <= RankState::kAlive && before != remote.state && remote.state > before) {
@@ -319,7 +341,8 @@ void HostControl::record_cut(int place, int from) noexcept {
                 {.state = RankState::kCut,
                  .pid = pid(place),
                  .world_rank = line.world_rank.load(std::memory_order_relaxed),
-                 .end = std::nullopt});
+                 .end = std::nullopt,
+                 .reason = std::nullopt});
   ring_network();
 }
 
@@ -333,7 +356,8 @@ HostControl::Remote HostControl::describe(int place) const noexcept {
   return {.state = state(place),
           .pid = pid(place),
           .world_rank = lines_[place].world_rank.load(std::memory_order_relaxed),
-          .end = end(place)};
+          .end = end(place),
+          .reason = end_reason(place)};
 }
 
 void HostControl::note_seen(int place) noexcept {

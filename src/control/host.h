@@ -1,9 +1,9 @@
 // What the ranks of one job on one host share beneath every engine: who lives, how to wake whom,
 // and memory to carve groups from.
 //
-// Layout of the segment, version 13 (all offsets multiples of the page size):
-//   HostHeader | RankLine[places] | RobustWord[ranks][ranks] | GroupEntry[kGroups] |
-//   KeptFacts[2] | GoneGroups | stripe 0 | ...
+// Layout of the segment, version 14 (all offsets multiples of the page size):
+//   HostHeader | RankLine[places] | SharedEndReason[places] | RobustWord[ranks][ranks] |
+//   GroupEntry[kGroups] | KeptFacts[2] | GoneGroups | stripe 0 | ...
 // The ranks of this host have the first places. Ranks of other hosts have the places behind them;
 // what is known of those comes through the network, see network.h, as does what happens in the
 // groups that are listed. Jobs of one host have neither. Each rank allocates from its own stripe
@@ -23,6 +23,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/atomic.h"
@@ -90,6 +91,15 @@ inline constexpr std::size_t kGroups = 1024;
 
 class GoneGroups;
 class KeptFacts;
+struct SharedEndReason;
+
+// Why a rank ends, or has ended its task, other than in good order. A value.
+struct EndReason {
+  // The rank had been told of another's loss before, which may be why it ends.
+  bool follows_loss = false;
+  std::string text;  // such as "raised RuntimeError: ..."; at most kTextBytes
+  static constexpr std::size_t kTextBytes = 200;
+};
 
 // Of a segment. A value.
 struct HostShape {
@@ -212,6 +222,19 @@ class HostControl {
   void count_loss() noexcept { losses_->fetch_add(1, std::memory_order_acq_rel); }
   // Announces a clean end. No peer waits for this rank any more.
   void leave() noexcept;
+  // Says why this rank is about to leave, to die or to end its task. It counts once the rank does.
+  enum class Ending : std::uint32_t { kInOrder, kByItself, kAfterALoss };
+  void tell_end_reason(Ending ending, std::string_view text) noexcept;
+  // The rank goes on, or ends in good order.
+  void withdraw_end_reason() noexcept;
+  // How the rank at `place` ends, as far as it has said; looks at one word.
+  Ending ending(int place) const noexcept;
+  // Its reason; absent: none.
+  std::optional<EndReason> end_reason(int place) const;
+  // When the rank's death or departure was recorded, in ns of this host's steady clock.
+  std::int64_t ended_at(int place) const noexcept {
+    return lines_[place].death_seen.load(std::memory_order_relaxed);
+  }
   // The word of `owner` that `watcher` watches.
   os::RobustWord& robust_word(int owner, int watcher) noexcept {
     return robust_[static_cast<std::size_t>(owner) * static_cast<std::size_t>(ranks_) +
@@ -256,6 +279,7 @@ class HostControl {
     int pid = 0;
     int world_rank = -1;
     std::optional<int> end = {};
+    std::optional<EndReason> reason = {};
   };
   void record_remote(int place, const Remote& remote) noexcept;
   // The rank `from` of this host, a world rank, cannot exchange messages any more with the one at
@@ -327,7 +351,10 @@ class HostControl {
 
   // --- Tasks; see Communicator::begin_task ----------------------------------------------------
   // This rank begins task `number`, which is not 0, and has ended it.
-  void begin_task(std::uint32_t number) noexcept { write_task(2 * number); }
+  void begin_task(std::uint32_t number) noexcept {
+    withdraw_end_reason();
+    write_task(2 * number);
+  }
   void end_task() noexcept { write_task(lines_[self_].task.load(std::memory_order_relaxed) | 1); }
   bool is_in_task() const noexcept {
     const std::uint32_t own = lines_[self_].task.load(std::memory_order_relaxed);
@@ -416,6 +443,7 @@ class HostControl {
   std::size_t stripe_bytes_ = 0;
   std::uint64_t stripe_offset_ = 0;
   RankLine* lines_ = nullptr;
+  SharedEndReason* reasons_ = nullptr;
   os::RobustWord* robust_ = nullptr;
   GroupEntry* groups_ = nullptr;
   KeptFacts* farewells_ = nullptr;

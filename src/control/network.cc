@@ -295,9 +295,12 @@ void Network::take(Peer& peer, const Fact& fact) {
       if (std::find(peer.ranks.begin(), peer.ranks.end(), rank.world_rank) == peer.ranks.end()) {
         continue;
       }
-      host_->record_remote(
-          options_.places[static_cast<std::size_t>(rank.world_rank)],
-          {.state = rank.state, .pid = rank.pid, .world_rank = rank.world_rank, .end = rank.end});
+      host_->record_remote(options_.places[static_cast<std::size_t>(rank.world_rank)],
+                           {.state = rank.state,
+                            .pid = rank.pid,
+                            .world_rank = rank.world_rank,
+                            .end = rank.end,
+                            .reason = rank.reason});
     }
   } else if (const auto* question = std::get_if<Question>(&fact)) {
     look_for_core_dumps();

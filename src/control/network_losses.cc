@@ -50,8 +50,12 @@ void Network::declare(const Peer& peer, RankState state, int rank) {
     if (rank >= 0 && each != rank) continue;
     const int place = options_.places[static_cast<std::size_t>(each)];
     if (host_->state(place) > RankState::kAlive) continue;
-    host_->record_remote(
-        place, {.state = state, .pid = host_->pid(place), .world_rank = each, .end = std::nullopt});
+    host_->record_remote(place,
+                         {.state = state,
+                          .pid = host_->pid(place),
+                          .world_rank = each,
+                          .end = std::nullopt,
+                          .reason = std::nullopt});
   }
 }
 

@@ -21,6 +21,29 @@ void append(Bytes& to, const std::vector<Bytes>& frames) {
   for (const Bytes& frame : frames) append(to, frame);
 }
 
+// A reason counts, and is told, once the rank has ended.
+RankFact fact_of(const HostControl::Remote& rank) {
+  return {.world_rank = rank.world_rank,
+          .state = rank.state,
+          .pid = rank.pid,
+          .end = rank.end,
+          .reason = rank.state > RankState::kAlive ? rank.reason : std::nullopt};
+}
+
+// In frames that are short enough, whatever the reasons.
+Bytes frames_of(const RanksFact& all) {
+  constexpr std::size_t kOfAFrame = 128;
+  Bytes frames;
+  for (std::size_t from = 0; from < all.ranks.size(); from += kOfAFrame) {
+    const std::size_t to = std::min(all.ranks.size(), from + kOfAFrame);
+    const auto at = [&](std::size_t i) {
+      return all.ranks.begin() + static_cast<std::ptrdiff_t>(i);
+    };
+    append(frames, encode(RanksFact{.ranks = {at(from), at(to)}}));
+  }
+  return frames;
+}
+
 void append(Bytes& to, const std::vector<Fact>& facts) {
   for (const Fact& fact : facts) append(to, encode(fact));
 }
@@ -72,9 +95,9 @@ void Network::tell_ranks() {
       append(last, host_->farewells().of(static_cast<std::uint64_t>(place)));
       send_in_any_case(last);
     }
-    news.ranks.push_back({now.world_rank, now.state, now.pid, now.end});
+    news.ranks.push_back(fact_of(now));
   }
-  if (!news.ranks.empty()) send_in_any_case(encode(news));
+  send_in_any_case(frames_of(news));
   for (int place = host_->ranks(); place < host_->places(); ++place) {
     auto& told = told_[static_cast<std::size_t>(place)];
     const auto cut = cut_at(place);
@@ -200,10 +223,10 @@ void Network::tell_all(Lane& lane) {
   for (int place = 0; place < host_->ranks(); ++place) {
     const auto now = host_->describe(place);
     if (now.state != RankState::kAbsent) {
-      all.ranks.push_back({now.world_rank, now.state, now.pid, now.end});
+      all.ranks.push_back(fact_of(now));
     }
   }
-  append(news, encode(all));
+  append(news, frames_of(all));
   for (int place = host_->ranks(); place < host_->places(); ++place) {
     if (const auto cut = cut_at(place)) append(news, encode(*cut));
   }

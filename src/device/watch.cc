@@ -246,9 +246,9 @@ std::optional<DeviceWatch::Lost> DeviceWatch::find_lost(const Watched& what) con
     if (i == control_->rank()) continue;
     if (what.peers != 0 && (what.peers & peer_bit(i)) == 0) continue;
     const auto loss = failure::loss_of(*control_, succession, i);
-    if (!loss || (found && !loss->sudden)) continue;
+    if (!loss || (found && !loss->sudden())) continue;
     found = {i, *loss};
-    if (loss->sudden) break;
+    if (loss->sudden()) break;
   }
   return found;
 }
@@ -268,12 +268,12 @@ void DeviceWatch::look_at_losses(Clock::time_point now) {
   if (ended_engines_ || !may_replay_) return;
   // A replay may need whoever has died; who has left in good order had ended its own before.
   const Watched any{.sequence = launched(index_.load(std::memory_order_acquire)).sequence.load()};
-  if (const auto lost = find_lost({}); lost && lost->loss.sudden) end_if_lost(any, now);
+  if (const auto lost = find_lost({}); lost && lost->loss.sudden()) end_if_lost(any, now);
 }
 
 void DeviceWatch::end_if_lost(const Watched& what, Clock::time_point now) {
   const auto lost = find_lost(what);
-  if (!lost || now - *lost_at_ < (lost->loss.sudden ? kDiedGrace : kLeftGrace)) return;
+  if (!lost || now - *lost_at_ < (lost->loss.sudden() ? kDiedGrace : kLeftGrace)) return;
   const auto own = control_->find(control_->rank(), what.sequence);
   fail({.cause = lost->loss.cause,
         .reporter = control_->rank(),
@@ -376,7 +376,7 @@ control::Failure DeviceWatch::lateness_of_messages(std::uint64_t peers, Duration
           .reporter = control_->rank(),
           .culprit = peers == 0 ? -1 : std::countr_zero(peers),
           .missing = peers,
-          .text = "messages between GPUs within " + base::in_seconds(allowed)};
+          .text = "messages between GPUs did not finish within " + base::in_seconds(allowed)};
 }
 
 // What the communicator's thread compares when it comes next may be too late for those who wait on

@@ -25,6 +25,20 @@ constexpr auto kToLeave = std::chrono::milliseconds(100);
 constexpr auto kOnItsWay = std::chrono::seconds(3);
 constexpr auto kOnABrokenWay = std::chrono::milliseconds(500);
 
+// A member that is lost. A value.
+struct Lost {
+  int member = -1;
+  Loss loss;
+  std::int64_t at = 0;  // see HostControl::ended_at
+
+  // Whether this one is to blame rather than `other`, which may stand anywhere. A rank that
+  // leaves on account of another does so after that one.
+  bool is_before(const Lost& other) const noexcept {
+    if (loss.blame != other.loss.blame) return loss.blame < other.loss.blame;
+    return loss.sudden() && at < other.at;
+  }
+};
+
 }  // namespace
 
 std::string describe(const MessageCall& call) {
@@ -97,8 +111,9 @@ bool Inquiry::has_finished(const Awaited& awaited, int member) const {
 // A rank that ended matters to a collective that it had not finished, or whose messages are still
 // to come (it sent them, but it or the connection may have broken before they left), and to a
 // message of its own. A message from any rank is one that a rank lost suddenly might have sent:
-// nobody knows whether the program still counts on it. A rank that left in order has sent what it
-// had to send, so that the wait is in vain only when all others have left.
+// nobody knows whether the program still counts on it. The same goes for one that an exception
+// ended. A rank that left in order has sent what it had to send, so that the wait is in vain only
+// when all others have left.
 bool Inquiry::is_needed(const Awaited& awaited, int member, bool sudden, int living_before) const {
   if (member == group_.rank()) return true;
   if (awaited.sequence != 0) {
@@ -110,13 +125,15 @@ bool Inquiry::is_needed(const Awaited& awaited, int member, bool sudden, int liv
   return sudden || (living_before == 0 && member == last_other);
 }
 
-// A rank that was lost suddenly comes before others, which may have left on its account.
+// Of those who are needed, the one that is to blame. A rank that is not needed may be to blame for
+// the departure of one that is.
 std::optional<Failure> Inquiry::find_new_loss(const Awaited& awaited) {
   const std::uint32_t losses = group_.host().losses();
   const control::Succession succession(group_);
   int living = 0;
   bool any_lost = false;
-  std::optional<Failure> found;
+  std::optional<Lost> needed;
+  std::optional<Lost> other;
   for (int i = 0; i < group_.size(); ++i) {
     if (i == group_.rank() && !succession.has_come(i)) continue;
     const auto loss = loss_of(group_, succession, i);
@@ -125,22 +142,32 @@ std::optional<Failure> Inquiry::find_new_loss(const Awaited& awaited) {
       continue;
     }
     any_lost = true;
-    if (found && !loss->sudden) continue;
-    if (!is_needed(awaited, i, loss->sudden, living)) continue;
-    found = Failure{.cause = loss->cause,
-                    .reporter = group_.rank(),
-                    .culprit = i,
-                    .sequence = awaited.sequence};
-    if (loss->sudden) break;
+    const Lost lost{.member = i, .loss = *loss, .at = group_.host().ended_at(group_.host_rank(i))};
+    if (is_needed(awaited, i, loss->sudden(), living)) {
+      if (!needed || lost.is_before(*needed)) needed = lost;
+    } else if (loss->blame == Loss::Blame::kItself && !has_finished(awaited, i)) {
+      if (!other || lost.is_before(*other)) other = lost;
+    }
   }
   // Those who were lost are of other groups.
   if (!any_lost) losses_seen_ = losses;
-  return found;
+  if (!needed) return std::nullopt;
+  const bool has_gone = needed->loss.cause == Cause::kLeft || needed->loss.cause == Cause::kDied;
+  const bool is_to_blame = needed->loss.blame == Loss::Blame::kItself || !has_gone || !other;
+  const Lost& culprit = is_to_blame ? *needed : *other;
+  return Failure{.cause = culprit.loss.cause,
+                 .reporter = group_.rank(),
+                 .culprit = culprit.member,
+                 .sequence = awaited.sequence};
 }
 
 // Who has ended its task has nothing under way, so that it comes to no call that it has not begun.
 std::optional<Failure> Inquiry::find_returned(const Awaited& awaited) const {
   if (!group_.host().is_in_task()) return std::nullopt;
+  using Ending = control::HostControl::Ending;
+  const auto ending_of = [this](int member) {
+    return group_.host().ending(group_.host_rank(member));
+  };
   const bool from_any = awaited.sequence == 0 && awaited.peer == engine::kAnyPeer;
   int found = -1;
   for (int i = 0; i < group_.size(); ++i) {
@@ -151,7 +178,9 @@ std::optional<Failure> Inquiry::find_returned(const Awaited& awaited) const {
     }
     const bool is_missing = awaited.sequence == 0 ? from_any || awaited.peer == i
                                                   : group_.last_sequence(i) < awaited.sequence;
-    if (is_missing && found < 0) found = i;
+    if (!is_missing) continue;
+    const bool has_failed = ending_of(i) != Ending::kInOrder;
+    if (found < 0 || (has_failed && ending_of(found) == Ending::kInOrder)) found = i;
   }
   if (found < 0) return std::nullopt;
   return Failure{.cause = Cause::kReturned,
@@ -174,8 +203,12 @@ Failure Inquiry::lateness(const Awaited& awaited, Duration allowed) const {
                                 : i == awaited.peer;
       if (may_come) failure.missing |= std::uint64_t{1} << i;
     }
-    failure.text =
-        fmt::format("{} within {}", describe(*awaited.message), base::in_seconds(allowed));
+    const std::string other = under_another_tag(awaited);
+    failure.text = fmt::format("{} did not finish within {}{}{}",
+                               describe(*awaited.message),
+                               base::in_seconds(allowed),
+                               other.empty() ? "" : ", while ",
+                               other);
     return failure;
   }
   if (const auto own = group_.find(group_.rank(), awaited.sequence)) {
@@ -188,6 +221,15 @@ Failure Inquiry::lateness(const Awaited& awaited, Duration allowed) const {
     }
   }
   return failure;
+}
+
+std::string Inquiry::under_another_tag(const Awaited& awaited) const {
+  const MessageCall* const message = awaited.message;
+  if (message == nullptr || message->sends) return {};
+  if (message->envelope.tag >= engine::kAnyTag) return {};
+  const auto other = messages_.waiting({.peer = awaited.peer, .tag = engine::kAnyTag});
+  if (!other || other->tag == message->envelope.tag) return {};
+  return fmt::format("a message with tag {} from rank {} waits", other->tag, other->peer);
 }
 
 Failure Inquiry::interruption() const {

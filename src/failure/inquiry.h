@@ -70,6 +70,9 @@ class Inquiry {
 
   // That the call or message has taken longer than `allowed`: who is missing.
   control::Failure lateness(const Awaited& awaited, Duration allowed) const;
+  // A message that waits to be received, from where this one is to come, under another tag: "a
+  // message with tag 5 from rank 1 waits"; empty: none. By the thread that may use the messages.
+  std::string under_another_tag(const Awaited& awaited) const;
   // That this rank was interrupted.
   control::Failure interruption() const;
 

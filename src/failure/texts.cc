@@ -99,7 +99,10 @@ std::string words_of(const Failure& failure) {
 
 int signal_of(std::optional<int> end) { return end && WIFSIGNALED(*end) ? WTERMSIG(*end) : 0; }
 
-std::string manner_of_end(Cause cause, std::optional<int> end) {
+std::string manner_of_end(Cause cause,
+                          std::optional<int> end,
+                          const std::optional<control::EndReason>& reason) {
+  if (reason && !reason->text.empty()) return reason->text;
   if (!end) return std::string(words_of(cause));
   if (*end == os::kReplaced) return "replaced itself by another program (exec)";
   if (const int number = signal_of(end); number != 0) {
@@ -108,6 +111,7 @@ std::string manner_of_end(Cause cause, std::optional<int> end) {
                        number,
                        name == nullptr ? std::string() : fmt::format(" (SIG{})", name));
   }
+  if (cause == Cause::kLeft) return fmt::format("ended with exit status {}", WEXITSTATUS(*end));
   return fmt::format("exited with code {} and without leaving the job", WEXITSTATUS(*end));
 }
 
@@ -163,6 +167,26 @@ std::optional<int> Texts::end_of(const Failure& failure) const {
   return witness_.await_end(group_.host_rank(failure.culprit));
 }
 
+// Of one that left without a reason: with which status its process exited after that, if not with
+// 0.
+std::optional<int> Texts::exit_of(const Failure& failure) const {
+  const int member = failure.culprit;
+  if (failure.cause != Cause::kLeft || member < 0 || member >= group_.size()) return std::nullopt;
+  const control::HostControl& host = group_.host();
+  const int place = group_.host_rank(member);
+  const bool is_awaited = group_.is_here(member) && host.pid(place) != host.pid(host.self());
+  const auto end = is_awaited ? witness_.await_exit(place) : host.end(place);
+  return end && WIFEXITED(*end) && WEXITSTATUS(*end) != 0 ? end : std::nullopt;
+}
+
+// What the rank that `failure` names has said of its end; absent: nothing.
+std::optional<control::EndReason> Texts::reason_of(const Failure& failure) const {
+  const bool has_ended = failure.cause == Cause::kDied || failure.cause == Cause::kLeft ||
+                         failure.cause == Cause::kReturned;
+  if (!has_ended || failure.culprit < 0 || failure.culprit >= group_.size()) return std::nullopt;
+  return group_.host().end_reason(group_.host_rank(failure.culprit));
+}
+
 // Where its process stands still, how; a wait for a rank that runs may have ended a moment later.
 std::string Texts::standstill_of(int member) const {
   using Doing = os::ProcessState::Doing;
@@ -182,13 +206,15 @@ bool Texts::lives_on(const Failure& failure) const {
 }
 
 std::string Texts::sentence_of_loss(const Failure& f, const std::string& where) const {
-  const bool lives = lives_on(f);
-  const bool returned = f.cause == Cause::kReturned;
+  const auto reason = reason_of(f);
+  const auto end = reason || f.cause != Cause::kLeft ? end_of(f) : exit_of(f);
+  const bool lives = !reason && !end && lives_on(f);
+  const bool returned = !reason && f.cause == Cause::kReturned;
   return fmt::format(
       "rank {} (pid {}) {}{} while it was needed {}; see its own output, and {}",
       f.culprit,
       pid_of(f.culprit),
-      manner_of_end(f.cause, end_of(f)),
+      manner_of_end(f.cause, end, reason),
       lives ? " (its process still runs: it has closed its world, or is about to end)" : "",
       where,
       lives      ? "close a world only after the last call of all ranks"
@@ -279,12 +305,11 @@ void Texts::raise_lateness(const Failure& f) const {
     seen.push_back(fmt::format(
         "rank {} (pid {}) last seen in {}{}", i, pid_of(i), calls.back().call, standstill_of(i)));
   }
-  const std::string what =
-      f.sequence == 0 ? fmt::format("rank {}'s {} did not finish", f.reporter, f.text)
-                      : fmt::format("{} on {} did not finish within {}",
-                                    describe(f.sequence, f.signature),
-                                    communicator_,
-                                    f.text);
+  const std::string what = f.sequence == 0 ? fmt::format("rank {}'s {}", f.reporter, f.text)
+                                           : fmt::format("{} on {} did not finish within {}",
+                                                         describe(f.sequence, f.signature),
+                                                         communicator_,
+                                                         f.text);
   status.message =
       fmt::format("{}: {}; give a longer deadline if it is only slow",
                   what,

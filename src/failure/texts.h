@@ -44,6 +44,8 @@ class Texts {
   int pid_of(int member) const;
   std::string standstill_of(int member) const;
   std::optional<int> end_of(const control::Failure& failure) const;
+  std::optional<control::EndReason> reason_of(const control::Failure& failure) const;
+  std::optional<int> exit_of(const control::Failure& failure) const;
   bool lives_on(const control::Failure& failure) const;
 
   const std::string communicator_;

@@ -74,6 +74,19 @@ bool Witness::still_runs(int rank) const noexcept {
   return process.ask().state == os::ProcessExit::State::kNotYet;
 }
 
+std::optional<int> Witness::await_exit(int rank) {
+  const os::ProcessExit process(host_->pid(rank), host_->start(rank));
+  const auto is_decided = [&] {
+    if (host_->has_end(rank)) return true;
+    const auto answer = process.ask();
+    if (answer.state == os::ProcessExit::State::kKnown) host_->record_end(rank, answer.status);
+    return answer.state != os::ProcessExit::State::kNotYet ||
+           host_->since_death(rank) >= kWaitWhileItEnds;
+  };
+  base::poll_until(is_decided, base::Deadline::never(), kEagerly);
+  return host_->end(rank);
+}
+
 std::optional<int> Witness::await_end(int rank) {
   const os::ProcessExit process(host_->pid(rank), host_->start(rank));
   std::optional<int> end;

@@ -25,6 +25,9 @@ class Witness {
   // How `rank`, which died, ended, as waitpid says. Looks at once; waits until 2 ms after its death
   // was recorded, so that nobody hears of it late, and until 50 ms while it is seen to be ending.
   std::optional<int> await_end(int rank);
+  // The same of one that left in good order: the status that its process exits with, where that is
+  // seen within 50 ms after it left.
+  std::optional<int> await_exit(int rank);
   // Whether the process of `rank`, which is on this host, is seen to run.
   bool still_runs(int rank) const noexcept;
 

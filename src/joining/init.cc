@@ -152,5 +152,11 @@ void World::close() {
   } const leaves{*impl_};
   if (has_communicator) communicator_->close();
 }
+void World::leave_at_exit() noexcept {
+  if (impl_) impl_->leave_at_exit();
+}
+void World::tell_end(std::string_view why) noexcept {
+  if (impl_) impl_->tell_end(why);
+}
 
 }  // namespace hocket

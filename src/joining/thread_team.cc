@@ -9,6 +9,7 @@
 
 #include "base/config.h"
 #include "base/threads.h"
+#include "failure/caught.h"
 #include "joining/meeting.h"
 #include "rendezvous/launchers/launchers.h"
 #include "world/communicator_impl.h"
@@ -104,7 +105,8 @@ void run_threads(int size,
     } catch (...) {
       // The others hear of it instead of waiting for this rank.
       if (own) {
-        own->abort("an exception ended its thread");
+        const std::string reason(failure::reason_of_caught().view());
+        own->abort("its thread has raised " + reason);
         own->impl()->told();
       }
       const std::lock_guard lock(mutex);

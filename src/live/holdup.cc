@@ -6,6 +6,8 @@
 #include <limits>
 #include <optional>
 
+#include "control/succession.h"
+#include "failure/loss.h"
 #include "os/process/process_exit.h"
 
 namespace hocket::live {
@@ -53,6 +55,16 @@ std::vector<int> idle(const GroupControl& group, const std::vector<int>& members
   return found;
 }
 
+// The ranks that may still send a message which is received from any rank.
+std::vector<int> living_others(GroupControl& group) {
+  const control::Succession succession(group);
+  std::vector<int> members;
+  for (int i = 0; i < group.size(); ++i) {
+    if (i != group.rank() && !failure::loss_of(group, succession, i)) members.push_back(i);
+  }
+  return members;
+}
+
 // All have come to it: who of those that have not finished stands still?
 Holdup look_inside(const GroupControl& group, std::uint64_t sequence) {
   Holdup holdup{.members = {}, .have_come = true, .sequence = sequence};
@@ -72,10 +84,15 @@ bool stands_still(const control::HostControl& host, int place) {
 }
 
 // Each turn comes to an earlier call, so that it ends.
-Holdup find_holdup(const GroupControl& group, const failure::Awaited& awaited) {
+Holdup find_holdup(GroupControl& group, const failure::Awaited& awaited) {
   if (awaited.sequence == 0) {
     Holdup holdup;
-    if (awaited.peer >= 0) holdup.members = {awaited.peer};
+    if (awaited.peer == engine::kAnyPeer) {
+      holdup.members = living_others(group);
+      holdup.one_suffices = holdup.members.size() > 1;
+    } else if (awaited.peer >= 0) {
+      holdup.members = {awaited.peer};
+    }
     return holdup;
   }
   int member = group.rank();

@@ -57,8 +57,14 @@ void LongWait::sample(const failure::Awaited& awaited, const engine::Signature& 
   control::GroupControl& group = waits_.group;
   control::HostControl& host = group.host();
   const Holdup holdup = find_holdup(group, awaited);
-  Seen now{.sequence = holdup.sequence};
-  if (!holdup.members.empty()) {
+  Seen now{.sequence = holdup.sequence, .one_suffices = holdup.one_suffices};
+  if (holdup.one_suffices) {
+    // The wait depends on no single rank, so it shows none: a chain or circle would be wrong.
+    for (const int member : holdup.members) {
+      now.last += group.last_sequence(member);
+      now.finished += group.finished_sequence(member);
+    }
+  } else if (!holdup.members.empty()) {
     const int member = holdup.members.front();
     now = {.place = group.host_rank(member),
            .sequence = holdup.sequence,
@@ -66,7 +72,7 @@ void LongWait::sample(const failure::Awaited& awaited, const engine::Signature& 
            .finished = group.finished_sequence(member)};
   }
   const bool is_still = now == seen_;
-  if (!is_still && seen_.place >= 0) still_since_ = now_;
+  if (!is_still && (seen_.place >= 0 || seen_.one_suffices)) still_since_ = now_;
   seen_ = now;
   host.show_awaited(now.place);
   shows_ = true;
@@ -212,15 +218,18 @@ std::string LongWait::sentence(const Holdup& holdup, const failure::Awaited& awa
                                  waits_.communicator);
   const std::vector<int>& members = holdup.members;
   const std::size_t detailed = std::min(members.size(), kDetailed);
+  const std::string next = holdup.one_suffices ? "; or for " : "; for ";
   for (std::size_t i = 0; i < detailed; ++i) {
-    text += (i == 0 ? " for " : "; for ") + of_member(holdup, members[i]);
+    text += (i == 0 ? " for " : next) + of_member(holdup, members[i]);
   }
   if (members.size() > detailed) {
-    text += fmt::format("; and for {} more", members.size() - detailed);
+    text += fmt::format(
+        "; {} for {} more", holdup.one_suffices ? "or" : "and", members.size() - detailed);
   }
   if (circle_ != 0) text += of_circle();
+  if (const std::string other = waits_.beside(awaited); !other.empty()) text += "; " + other;
   if (!members.empty()) return text;
-  if (awaited.sequence == 0) return text;  // a message from anybody
+  if (awaited.sequence == 0) return text;  // a message that nobody is left to send
   text += fmt::format("; all ranks have come to #{}", holdup.sequence);
   std::size_t told = 0;
   for (int i = 0; i < group.size() && told < kDetailed; ++i) {

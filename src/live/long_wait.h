@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -26,6 +27,8 @@ struct LongWaits {
   const failure::Texts& texts;
   std::string communicator;
   Duration after = kForever;  // when a wait counts as long; kForever: never
+  // What else may have come in place of what is waited for; empty: nothing.
+  std::function<std::string(const failure::Awaited&)> beside = {};
 };
 
 // A value for the length of one wait. Costs nothing before the wait looks at the clock for the
@@ -56,6 +59,7 @@ class LongWait {
     std::uint64_t sequence = 0;
     std::uint64_t last = 0;
     std::uint64_t finished = 0;
+    bool one_suffices = false;  // no single place; the sums of all members' numbers
     bool operator==(const Seen&) const = default;
   };
   void sample(const failure::Awaited& awaited, const engine::Signature& shown);

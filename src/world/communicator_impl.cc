@@ -222,7 +222,9 @@ void CommunicatorImpl::close() {
     untold = std::current_exception();
   }
   drop_calls(Cause::kClosedEarly);
-  if (rank() >= 0 && !world_->has_left()) control::Succession(group()).close(rank());
+  // Of a process that is about to exit the others hear how it has.
+  const bool is_told = !world_->has_left() && !world_->leaves_at_exit();
+  if (rank() >= 0 && is_told) control::Succession(group()).close(rank());
   if (devices_) devices_->close();
   drop_engines();
   if (rank() >= 0) live::stand_up(world_->host(), block_);

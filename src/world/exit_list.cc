@@ -21,6 +21,8 @@ bool finish_calls() noexcept {
   return !list.has_reported();
 }
 
+void tell_end(std::string_view why) noexcept { world::ExitList::instance().tell_end(why); }
+
 namespace world {
 
 using base::Deadline;
@@ -43,7 +45,9 @@ void ExitList::add(std::weak_ptr<WorldImpl> world) {
   static const int once = ::on_exit(
       [](int code, void*) {
         instance().compare_calls();
-        instance().leave_all();
+        const int status = instance().status_of(code);
+        instance().leave_kept(status);
+        instance().leave_all(status);
         end_with_error(code);
       },
       nullptr);
@@ -62,6 +66,7 @@ void ExitList::add_with_gpus(std::weak_ptr<call::Core> communicator) {
   static const int once = ::on_exit(
       [](int code, void*) {
         instance().finish_calls();
+        instance().leave_kept(instance().status_of(code));  // while the driver is there
         instance().exit();
         end_with_error(code);
       },
@@ -74,8 +79,10 @@ void ExitList::add_with_gpus(std::weak_ptr<call::Core> communicator) {
 // Handlers are called in the opposite order; what the GNU C library's exit does when it is called
 // by one is to go on with the rest, and to take the newer code.
 void ExitList::end_with_error(int code) noexcept {
-  if (code == 0 && instance().has_reported()) std::exit(1);
+  if (instance().status_of(code) != code) std::exit(1);
 }
+
+int ExitList::status_of(int code) const noexcept { return code == 0 && has_reported() ? 1 : code; }
 
 bool ExitList::run_apart(std::function<void()> end, Duration allowed) noexcept {
   {
@@ -168,7 +175,45 @@ void ExitList::exit() noexcept {
   exits_ = true;
 }
 
-void ExitList::leave_all() noexcept {
+std::vector<std::shared_ptr<WorldImpl>> ExitList::living_worlds() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<WorldImpl>> living;
+  for (const auto& entry : worlds_) {
+    if (auto world = entry.lock()) living.push_back(std::move(world));
+  }
+  return living;
+}
+
+void ExitList::tell_end(std::string_view why) noexcept {
+  try {
+    for (const auto& world : living_worlds()) world->tell_end(why);
+  } catch (const std::bad_alloc&) {  // then it is told of the status alone
+  }
+}
+
+bool ExitList::keep(std::shared_ptr<WorldImpl> world) noexcept {
+  try {
+    const std::lock_guard lock(mutex_);
+    kept_.push_back(std::move(world));
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+void ExitList::leave_kept(int status) noexcept {
+  std::vector<std::shared_ptr<WorldImpl>> kept;
+  {
+    const std::lock_guard lock(mutex_);
+    kept.swap(kept_);
+  }
+  for (const auto& world : kept) {
+    world->tell_status(status);
+    world->leave();
+  }
+}
+
+void ExitList::leave_all(int status) noexcept {
   std::vector<std::weak_ptr<WorldImpl>> worlds;
   {
     const std::lock_guard lock(mutex_);
@@ -176,7 +221,9 @@ void ExitList::leave_all() noexcept {
   }
   for (const auto& entry : worlds) {
     const auto world = entry.lock();
-    if (world && !world->forked()) world->depart(WorldImpl::Manner::kAtExit);
+    if (!world || world->forked()) continue;
+    world->tell_status(status);
+    world->depart(WorldImpl::Manner::kAtExit);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/deadline.h"
@@ -27,6 +28,10 @@ class ExitList {
   // Takes leave of it when the process exits without having closed it, so that others can tell
   // that from a death.
   void add(std::weak_ptr<WorldImpl> world);
+  // Has it take leave as the process exits, and lets go of it then. False: there is no memory.
+  bool keep(std::shared_ptr<WorldImpl> world) noexcept;
+  // Has all worlds say why they end.
+  void tell_end(std::string_view why) noexcept;
   // Compares its calls with those of others when the process exits without having closed it.
   void add(std::weak_ptr<call::Core> communicator);
   // It makes calls on GPUs: these end before the process does. To be called when the driver has
@@ -64,12 +69,17 @@ class ExitList {
 
   void call_each(const Communicators& communicators, void (call::Core::*step)()) noexcept;
   void compare_calls() noexcept;
-  void leave_all() noexcept;
+  // `status`: that the process exits with. The first are worlds that were kept.
+  void leave_kept(int status) noexcept;
+  void leave_all(int status) noexcept;
+  std::vector<std::shared_ptr<WorldImpl>> living_worlds() const;
   void exit() noexcept;  // is under way
+  int status_of(int code) const noexcept;  // that the process exits with instead
   static void end_with_error(int code) noexcept;
 
   mutable std::mutex mutex_;
   std::vector<std::weak_ptr<WorldImpl>> worlds_;
+  std::vector<std::shared_ptr<WorldImpl>> kept_;
   Communicators communicators_;
   Communicators with_gpus_;
   int reported_by_ = 0;  // a process

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <numeric>
 
 #include "base/interrupt.h"
@@ -236,6 +237,21 @@ std::shared_ptr<observe::AuditFile> WorldImpl::open_audit() {
 
 void WorldImpl::leave() noexcept {
   if (forked()) return;
+  if (!is_kept_) prepare_to_leave();
+  if (leaves_at_exit_.exchange(false, std::memory_order_relaxed) &&
+      ExitList::instance().keep(shared_from_this())) {
+    is_kept_ = true;
+    return;
+  }
+  // Before others can see this rank leave and end by it: a launcher goes by the goodbyes' order. A
+  // goodbye waits for the store's answer, and the store may have been that of a rank that died,
+  // whose connection lasts for as long as its memory is being freed.
+  if (parts_.store && !has_lost_one_of(host_->ranks())) parts_.store->close();
+  depart(Manner::kOrdinary);
+  parts_.store.reset();
+}
+
+void WorldImpl::prepare_to_leave() noexcept {
   // Calls of communicators that were let go of end well while this rank is here.
   static_cast<void>(ExitList::instance().await_apart());
   const std::vector<std::string> left = device_blocks_.left();
@@ -246,12 +262,24 @@ void WorldImpl::leave() noexcept {
                     "views, or symmetric.free it, before",
                     fmt::join(left, ", ")));
   }
-  // Before others can see this rank leave and end by it: a launcher goes by the goodbyes' order. A
-  // goodbye waits for the store's answer, and the store may have been that of a rank that died,
-  // whose connection lasts for as long as its memory is being freed.
-  if (parts_.store && !has_lost_one_of(host_->ranks())) parts_.store->close();
-  depart(Manner::kOrdinary);
-  parts_.store.reset();
+}
+
+void WorldImpl::tell_end(std::string_view why) noexcept {
+  if (forked() || has_left()) return;
+  using Ending = control::HostControl::Ending;
+  host_->tell_end_reason(has_told_of_loss() ? Ending::kAfterALoss : Ending::kByItself, why);
+}
+
+// What was said before is why it is 1.
+void WorldImpl::tell_status(int status) noexcept {
+  if (forked() || has_left()) return;
+  if ((status & 0xff) == 0) return host_->withdraw_end_reason();
+  const bool is_said = host_->ending(parts_.host_rank) != control::HostControl::Ending::kInOrder;
+  if (status == 1 && is_said) return;
+  std::array<char, 40> text{};
+  const auto end =
+      fmt::format_to_n(text.begin(), text.size(), "ended with exit status {}", status & 0xff);
+  tell_end({text.data(), end.size});
 }
 
 bool WorldImpl::interrupted() {

@@ -125,6 +125,12 @@ class WorldImpl final : public device::DeviceSurroundings,
   }
   // Says goodbye to the others; lets go of the store.
   void leave() noexcept;
+  void leave_at_exit() noexcept { leaves_at_exit_.store(true, std::memory_order_relaxed); }
+  bool leaves_at_exit() const noexcept { return leaves_at_exit_.load(std::memory_order_relaxed); }
+  // Says why, before that, where it is not in good order.
+  void tell_end(std::string_view why) noexcept;
+  // The process exits with this status.
+  void tell_status(int status) noexcept;
   // The part of it that concerns other ranks; `at_exit`: the process ends.
   enum class Manner : std::uint8_t { kOrdinary, kAtExit };
   void depart(Manner manner) noexcept;
@@ -138,6 +144,7 @@ class WorldImpl final : public device::DeviceSurroundings,
   explicit WorldImpl(WorldParts parts);
   void join(base::Deadline deadline);
   void settle_single_copy(base::Deadline deadline);
+  void prepare_to_leave() noexcept;
   call::Membership membership() const;
   std::shared_ptr<engine::Carrier> carrier() const;
   void attach(engine::Carrier& carrier);
@@ -154,6 +161,8 @@ class WorldImpl final : public device::DeviceSurroundings,
   std::mutex audit_mutex_;
   std::shared_ptr<observe::AuditFile> late_audit_;  // of communicators that want one
   std::atomic<bool> told_of_loss_{false};
+  std::atomic<bool> leaves_at_exit_{false};
+  bool is_kept_ = false;                   // by the ExitList, to leave later
   std::atomic<std::int64_t> asked_at_{0};  // when interrupted() last asked, ns
 };
 

@@ -100,8 +100,9 @@ TEST(Ended, ByExecIsToldForWhatItIs) {
 }
 
 // Without closing, but by way of exit: no crash.
-TEST(Ended, ByExitIsInGoodOrder) {
-  expect_told([] { exit(3); }, 0, "ended in good order");
+TEST(Ended, ByExitIsNoCrash) {
+  expect_told([] { exit(0); }, 0, "ended in good order");
+  expect_told([] { exit(3); }, 0, "ended with exit status 3");
 }
 
 }  // namespace

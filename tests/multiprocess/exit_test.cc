@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "collectives.h"
+#include "pretended_hosts.h"
 #include "ranks.h"
 
 namespace hocket::multiprocess {
@@ -189,6 +190,65 @@ TEST(Exit, WithCallsUnderWayIsInGoodOrder) {
     EXPECT_EQ(ranks[0].get(each), "PeerDied") << message;
     EXPECT_NE(message.find("ended in good order"), std::string::npos) << message;
   }
+}
+
+struct Ending {
+  const char* name;
+  void (*end)(World& world);
+  const char* told;
+};
+// What others are told of a rank by how its process ends.
+const std::vector<Ending>& endings() {
+  static const std::vector<Ending> all = {
+      {"exit(0)", [](World&) { exit(0); }, "ended in good order"},
+      {"exit(3)", [](World&) { exit(3); }, "ended with exit status 3"},
+      {"a reason", [](World&) { tell_end("ran out of fuel"), exit(1); }, "ran out of fuel"},
+      {"a reason of the world", [](World& w) { w.tell_end("ran dry"), exit(1); }, "ran dry"},
+      {"a reason before close",
+       [](World& w) { tell_end("ran out"), w.close(), exit(1); },
+       "ran out"},
+      {"a reason, and exit(0)",
+       [](World&) { tell_end("is lost"), exit(0); },
+       "ended in good order"},
+      {"a reason, and exit(4)", [](World&) { tell_end("is lost"), exit(4); }, "exit status 4"},
+      {"a reason, and _exit", [](World&) { tell_end("ran out of fuel"), _exit(1); }, "ran out of"},
+      {"close at exit", [](World& w) { w.leave_at_exit(), w.close(), exit(5); }, "exit status 5"},
+      {"_exit", [](World&) { _exit(6); }, "exited with code 6 and without leaving the job"},
+      {"SIGABRT", [](World&) { abort(); }, "was killed by signal 6 (SIGABRT)"},
+  };
+  return all;
+}
+
+void expect_endings_are_told(World (*join)(const Rank& rank)) {
+  for (const Ending& ending : endings()) {
+    SCOPED_TRACE(ending.name);
+    const auto ranks = run_job({.size = 2},
+                               [&](Rank& rank) {
+                                 World world = join(rank);
+                                 auto& comm = world.communicator();
+                                 comm.barrier();
+                                 if (rank.rank() == 1) {
+                                   std::this_thread::sleep_for(milliseconds(20));
+                                   ending.end(world);
+                                 }
+                                 std::vector<int> x(1);
+                                 rank.attempt("recv", [&] { comm.recv(x, 1); });
+                               },
+                               {1});
+    EXPECT_EQ(ranks[0].get("recv"), "PeerDied");
+    const std::string text = ranks[0].get("recv.message");
+    EXPECT_NE(text.find(ending.told), std::string::npos) << text;
+  }
+}
+
+TEST(Exit, IsToldByItsStatusAndReason) {
+  expect_endings_are_told([](const Rank& rank) { return rank.join(); });
+}
+
+class ExitOfHosts : public PretendedHosts {};
+
+TEST_F(ExitOfHosts, IsToldByItsStatusAndReason) {
+  expect_endings_are_told([](const Rank& rank) { return join(rank, each_alone); });
 }
 
 TEST(Exit, ByKillingAllRanksLeavesNothingBehind) {

@@ -223,6 +223,79 @@ TEST(Warning, SpeaksForMessagesAndForWork) {
   EXPECT_EQ(count(text, "has gone on after"), 2u) << text;
 }
 
+struct FromAny {
+  const char* name;
+  int size;
+  const char* call;
+  void (*receive)(Communicator&, std::vector<int>&);
+  std::vector<std::string> names;  // in the warning, in this order
+};
+void PrintTo(const FromAny& a, std::ostream* out) { *out << a.name; }
+
+class WarningFromAny : public testing::TestWithParam<FromAny> {};
+
+// The last rank sends; the others wait for rank 0, which is no circle while the last one may send.
+TEST_P(WarningFromAny, NamesAllThatMaySend) {
+  const FromAny& a = GetParam();
+  const auto ranks = run_job(job_of(a.size), [&](Rank& rank) {
+    const Log log;
+    World world = rank.join();
+    auto& comm = world.communicator();
+    std::vector<int> x(3);
+    if (rank.rank() == 0) {
+      a.receive(comm, x);
+      for (int i = 1; i < a.size - 1; ++i) comm.send(x, i);
+    } else if (rank.rank() == a.size - 1) {
+      std::this_thread::sleep_for(milliseconds(900));
+      comm.send(x, 0);
+    } else {
+      comm.recv(x, 0);
+    }
+    rank.report("log", log.text());
+    rank.mark(0);
+    rank.await(0, a.size);
+  });
+  const std::string text = ranks[0].get("log");
+  EXPECT_TRUE(has(text, a.call)) << text;
+  std::size_t at = 0;
+  for (const std::string& name : a.names) {
+    at = text.find(name, at);
+    ASSERT_NE(at, std::string::npos) << name << " in " << text;
+  }
+  EXPECT_EQ(count(all_of(ranks), "in a circle"), 0u) << all_of(ranks);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Warning,
+    WarningFromAny,
+    testing::Values(
+        FromAny{"one_other",
+                2,
+                "recv of int32[3] from any rank",
+                [](Communicator& c, std::vector<int>& x) { c.recv(x, kAnySource); },
+                {" for rank 1 (pid "}},
+        FromAny{"two_others",
+                3,
+                "recv of int32[3] from any rank",
+                [](Communicator& c, std::vector<int>& x) { c.recv(x, kAnySource); },
+                {" for rank 1 (pid ", "; or for rank 2 (pid "}},
+        FromAny{"async",
+                3,
+                "recv of int32[3] from any rank",
+                [](Communicator& c, std::vector<int>& x) { c.recv_async(x, kAnySource).wait(); },
+                {" for rank 1 (pid ", "; or for rank 2 (pid "}},
+        FromAny{"probe",
+                3,
+                "probe from any rank",
+                [](Communicator& c, std::vector<int>& x) { c.recv(x, c.probe(kAnySource).source); },
+                {" for rank 1 (pid ", "; or for rank 2 (pid "}},
+        FromAny{"many",
+                5,
+                "recv of int32[3] from any rank",
+                [](Communicator& c, std::vector<int>& x) { c.recv(x, kAnySource); },
+                {" for rank 1 (pid ", "; or for rank 3 (pid ", "; or for 1 more"}}),
+    [](const auto& info) { return std::string(info.param.name); });
+
 TEST(Warning, IsQuietWhenAllIsWellAndWhenItIsOff) {
   for (const char* warn : {"30", "0"}) {
     const auto ranks = run_job(job_of(3, warn), [](Rank& rank) {

@@ -33,7 +33,10 @@ std::vector<Fact> facts() {
     ranks.ranks.push_back({.world_rank = 7 * i,
                            .state = static_cast<RankState>(i),
                            .pid = 1000 + i,
-                           .end = i % 2 == 0 ? std::optional<int>() : std::optional<int>(9)});
+                           .end = i % 2 == 0 ? std::optional<int>() : std::optional<int>(9),
+                           .reason = {}});
+    if (i == 2) ranks.ranks.back().reason = {.follows_loss = false, .text = "raised KeyError: 7"};
+    if (i == 3) ranks.ranks.back().reason = {.follows_loss = true, .text = std::string(200, 'y')};
   }
   MemberFact member{.group = 0xabcdef, .member = 3, .last = 40, .finished = 39};
   for (std::size_t i = 0; i < kRecords; ++i) {

@@ -1,0 +1,86 @@
+"""Who is to blame: rank 1 ends in some way, and rank 0, which stands in a call, is told of that one."""
+
+import ctypes.util
+import re
+from pathlib import Path
+
+import pytest
+from helpers import run_job
+
+PROGRAM = Path(__file__).parents[1] / "support" / "blamed_ranks.py"
+
+# How rank 1 ends, and what rank 0 is told of it.
+ENDS = {
+    "raise": "raised RuntimeError: no fuel",
+    "raise in lines": "raised RuntimeError: no fuel at all",
+    "raise in a block": "raised RuntimeError: no fuel",
+    "exit 1 after an exception": "raised RuntimeError: no fuel",
+    "interrupt": "raised KeyboardInterrupt",
+    "exit 3": "ended with exit status 3",
+    "exit with words": "ended with exit status 1",
+    "exit 3 from a block": "ended with exit status 3",
+    "_exit 4": "exited with code 4 and without leaving the job",
+    "kill": "was killed by signal 9 (SIGKILL)",
+}
+IN_ORDER = {"exit 0": "ended in good order", "return": "ended in good order"}
+FROM_ANY = [
+    "recv", "recv with any tag", "recv_async", "wait_any", "probe", "probe_now", "recv_object", "send_recv",
+    "exchange", "sleep, then recv",
+]  # fmt: skip
+FOR_ONE = ["recv from 1", "all_reduce", "barrier_async", "broadcast from 1"]
+
+
+def told(tmp_path, end, call, third="stays", hosts="one", launcher=("--keep-going",)):
+    """What rank 0 printed, and how often its `finally` was run."""
+    last = tmp_path / "last"
+    last.unlink(missing_ok=True)
+    done = run_job(
+        3, PROGRAM, end, call, third, hosts, before=launcher, env={"LAST": str(last), "HOCKET_LOG": "error"}
+    )
+    own = [line.removeprefix("[0] ") for line in done.stdout.splitlines() if line.startswith("[0] ")]
+    assert len(own) == 1, done.stdout
+    assert last.read_text() == "finally\n", done.stdout
+    return own[0]
+
+
+def assert_blamed(text, end, words=""):
+    words = words or {**ENDS, **IN_ORDER}[end]
+    assert re.match(r"PeerDied of 1: rank 1 \(pid \d+\) " + re.escape(words), text), text
+    assert ("close a world only" in text) <= (end in IN_ORDER), text
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_how_a_rank_ends(tmp_path, end):
+    assert_blamed(told(tmp_path, end, "recv"), end)
+
+
+@pytest.mark.parametrize("end", IN_ORDER)
+def test_a_rank_that_ends_in_good_order_is_said_to(tmp_path, end):
+    assert_blamed(told(tmp_path, end, "recv from 1"), end)
+
+
+@pytest.mark.parametrize("call", FROM_ANY[1:] + FOR_ONE)
+def test_in_which_call_the_other_stands(tmp_path, call):
+    assert_blamed(told(tmp_path, "raise", call), "raise")
+
+
+@pytest.mark.parametrize("third", ["before", "after"])
+@pytest.mark.parametrize("end", ["raise", "exit 3", "kill"])
+def test_another_rank_leaves_in_good_order(tmp_path, end, third):
+    """Before the one that is to blame, or on account of it."""
+    assert_blamed(told(tmp_path, end, "recv", third), end)
+
+
+@pytest.mark.parametrize("end", ["raise", "exit 3", "kill"])
+def test_between_hosts(tmp_path, end):
+    if ctypes.util.find_library("ucp") is None:
+        pytest.skip("there is no UCX here")
+    words = "died" if end == "kill" else ""  # nobody else of its host could say how
+    for third in ("after", "before"):
+        assert_blamed(told(tmp_path, end, "recv", third, "each"), end, words)
+
+
+@pytest.mark.parametrize("call", FROM_ANY)
+def test_the_launcher_leaves_time_for_a_last_checkpoint(tmp_path, call):
+    """Without --keep-going the launcher ends the ranks a second later, by SIGTERM."""
+    assert_blamed(told(tmp_path, "kill", call, launcher=()), "kill")
