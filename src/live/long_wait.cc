@@ -59,7 +59,6 @@ void LongWait::sample(const failure::Awaited& awaited, const engine::Signature& 
   const Holdup holdup = find_holdup(group, awaited);
   Seen now{.sequence = holdup.sequence, .one_suffices = holdup.one_suffices};
   if (holdup.one_suffices) {
-    // The wait depends on no single rank, so it shows none: a chain or circle would be wrong.
     for (const int member : holdup.members) {
       now.last += group.last_sequence(member);
       now.finished += group.finished_sequence(member);
@@ -74,7 +73,8 @@ void LongWait::sample(const failure::Awaited& awaited, const engine::Signature& 
   const bool is_still = now == seen_;
   if (!is_still && (seen_.place >= 0 || seen_.one_suffices)) still_since_ = now_;
   seen_ = now;
-  host.show_awaited(now.place);
+  // A rank that any of several can help shows itself: it speaks for those who wait for it.
+  host.show_awaited(now.one_suffices ? host.self() : now.place);
   shows_ = true;
   // Not when it speaks: what is said of a process is not to be what an answer takes.
   const bool speaks = is_still && Duration(now_ - *begun_) >= speaks_at_;
@@ -108,6 +108,10 @@ bool LongWait::may_speak(const Holdup& holdup, int place) {
     for (int steps = 1; steps <= host.places(); ++steps) {
       const int next = host.awaited_by(at);
       if (next < 0 || stands_still(host, at)) break;
+      if (next == at) {
+        give_up_claim();
+        return false;
+      }
       least = std::min(least, at);
       if (next == host.self()) {
         circle_ = steps + 1;

@@ -243,10 +243,15 @@ TEST_P(WarningFromAny, NamesAllThatMaySend) {
     auto& comm = world.communicator();
     std::vector<int> x(3);
     if (rank.rank() == 0) {
+      std::thread warned([&] {
+        log.await({a.call});
+        rank.mark(1);
+      });
       a.receive(comm, x);
+      warned.join();
       for (int i = 1; i < a.size - 1; ++i) comm.send(x, i);
     } else if (rank.rank() == a.size - 1) {
-      std::this_thread::sleep_for(milliseconds(900));
+      rank.await(1, 1);
       comm.send(x, 0);
     } else {
       comm.recv(x, 0);
@@ -294,7 +299,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "recv of int32[3] from any rank",
                 [](Communicator& c, std::vector<int>& x) { c.recv(x, kAnySource); },
                 {" for rank 1 (pid ", "; or for rank 3 (pid ", "; or for 1 more"}}),
-    [](const auto& info) { return std::string(info.param.name); });
+    [](const auto& each) { return std::string(each.param.name); });
 
 TEST(Warning, IsQuietWhenAllIsWellAndWhenItIsOff) {
   for (const char* warn : {"30", "0"}) {
