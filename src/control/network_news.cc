@@ -97,7 +97,7 @@ void Network::tell_ranks() {
     }
     news.ranks.push_back(fact_of(now));
   }
-  send_in_any_case(frames_of(news));
+  if (!news.ranks.empty()) send_in_any_case(frames_of(news));
   for (int place = host_->ranks(); place < host_->places(); ++place) {
     auto& told = told_[static_cast<std::size_t>(place)];
     const auto cut = cut_at(place);

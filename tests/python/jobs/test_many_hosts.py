@@ -288,6 +288,15 @@ def test_a_host_that_falls_silent_is_lost(network, tmp_path):
     assert text.count("its host has fallen silent") == 2, text
 
 
+def test_hosts_with_nothing_to_say_are_heard(network, tmp_path):
+    job = Job(network, tmp_path, hosts=2, ranks=1, DEED="rest", HOCKET_SILENCE="0.3")
+    job.await_text("ready", 2)
+    time.sleep(3.6)  # a host that is there is taken for silent after three seconds at the earliest
+    job.go.touch()
+    codes, text = job.finish()
+    assert codes == [0, 0] and text.count("no error") == 2, text
+
+
 def test_who_leaves_while_the_network_has_a_gap_has_left_and_not_died(network, tmp_path):
     for _ in range(5):
         job = Job(network, tmp_path, hosts=2, ranks=1, DEED="leave", WHO="1")
