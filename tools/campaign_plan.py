@@ -229,6 +229,8 @@ def judge(round_, rank, said, heard):
     if said["kind"] == "right" or (is_victim and kind == "InvalidArgument"):
         return wrong
     text = said["text"]
+    if was_told(said, heard) and LEFT in text:
+        word = LEFT
     if word not in text:
         wrong.append(f"the text has no {word!r}: {text}")
     if kind == "Mismatch":

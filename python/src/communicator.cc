@@ -1,4 +1,6 @@
 // The communicator itself: who is in it, groups made of it, its failure and its end.
+#include <nanobind/stl/string.h>
+
 #include <chrono>
 #include <limits>
 #include <string>

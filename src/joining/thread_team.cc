@@ -106,6 +106,7 @@ void run_threads(int size,
       // The others hear of it instead of waiting for this rank.
       if (own) {
         const std::string reason(failure::reason_of_caught().view());
+        world->tell_end("raised " + reason);
         own->abort("its thread has raised " + reason);
         own->impl()->told();
       }
