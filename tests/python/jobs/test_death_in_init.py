@@ -120,7 +120,7 @@ def test_the_others_hear_of_it(start, victim, moment):
 
 @pytest.mark.parametrize("victim", [0, 2])
 def test_a_rank_that_fails_by_itself_says_why(victim):
-    ends = by_hand("memory:16", victim)
+    ends = by_hand("memory:24", victim)
     reason = ends[victim][1].partition(" ")[2]
     assert reason, ends
     for rank, (_, words) in enumerate(ends):
