@@ -61,6 +61,7 @@ check_hosts() {
   check 0 hosts "-DCRASHES=2"
   check 0 hosts "$two_in_the_middle -DCRASHES=2"
   check 0 hosts "$one_each -DCRASHES=1 -DCUTS=1"
+  check 1 hosts "$one_each -DCRASHES=0 -DBREAKS=1 -DBUG=10"
   for bug in 1 2 6 7 8; do check 1 hosts "-DCRASHES=2 -DBUG=$bug"; done
   check 1 hosts "$two_in_the_middle -DCRASHES=2 -DBUG=5"
   for bug in 3 4 9; do check 1 hosts "$one_each -DCRASHES=1 -DCUTS=1 -DBUG=$bug"; done

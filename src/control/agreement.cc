@@ -1,6 +1,7 @@
 #include "control/agreement.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace hocket::control {
 namespace {
@@ -28,6 +29,12 @@ Members unheard(const Succession& words) {
   return members;
 }
 
+int members_of(int host, const Members& members, std::span<const int> hosts) {
+  int count = 0;
+  for (std::size_t i = 0; i < members.size(); ++i) count += members[i] && hosts[i] == host ? 1 : 0;
+  return count;
+}
+
 // Whether a host that does not hear `lost` misses somebody of `host` who is in `members`.
 bool misses(const Members& lost, const Members& members, std::span<const int> hosts, int host) {
   for (std::size_t i = 0; i < members.size() && i < lost.size(); ++i) {
@@ -35,6 +42,61 @@ bool misses(const Members& lost, const Members& members, std::span<const int> ho
   }
   return false;
 }
+
+// Finds the heaviest set of hosts that all hear each other. A value.
+class Hearing {
+ public:
+  // Host i brings `weights[i]` members.
+  explicit Hearing(std::vector<int> weights)
+      : weights_(std::move(weights)),
+        deaf_(weights_.size(), std::vector<bool>(weights_.size(), false)) {}
+
+  // Neither of the two is of use to the other.
+  void part(std::size_t a, std::size_t b) {
+    deaf_[a][b] = true;
+    deaf_[b][a] = true;
+  }
+  // The hosts, ascending; of several sets that are as heavy the one whose hosts come first. Few
+  // hosts are deaf to each other, so that the first set tried is nearly always the one; where it is
+  // not, the search ends after `kMostSteps` with the best so far.
+  std::vector<std::size_t> heaviest() {
+    best_weight_ = 0;
+    best_.clear();
+    taken_.clear();
+    steps_ = kMostSteps;
+    int all = 0;
+    for (const int weight : weights_) all += weight;
+    extend(0, 0, all);
+    return best_;
+  }
+  static constexpr int kMostSteps = 100'000;
+
+ private:
+  // `left`: what hosts from `next` on bring.
+  void extend(std::size_t next, int weight, int left) {
+    if (weight > best_weight_) {
+      best_weight_ = weight;
+      best_ = taken_;
+    }
+    if (next == weights_.size() || weight + left <= best_weight_ || --steps_ < 0) return;
+    left -= weights_[next];
+    bool hears_all = true;
+    for (const std::size_t host : taken_) hears_all = hears_all && !deaf_[host][next];
+    if (hears_all) {
+      taken_.push_back(next);
+      extend(next + 1, weight + weights_[next], left);
+      taken_.pop_back();
+    }
+    extend(next + 1, weight, left);
+  }
+
+  std::vector<int> weights_;
+  std::vector<std::vector<bool>> deaf_;
+  std::vector<std::size_t> taken_;
+  std::vector<std::size_t> best_;
+  int best_weight_ = 0;
+  int steps_ = 0;
+};
 
 }  // namespace
 
@@ -64,7 +126,8 @@ void Agreement::step(const Group& group, Clock::time_point now) {
     attempt = {.highest = words.promised(), .repeat_at = now + yield_of(own_)};
   }
   if (attempt.ballot == 0 && now < attempt.repeat_at) return;
-  if (attempt.asked != hosts) {
+  const bool in_vain = !attempt.proposes && attempt.promises.size() == attempt.asked.size();
+  if (attempt.asked != hosts || (in_vain && now >= attempt.repeat_at)) {
     begin(group, attempt, hosts);
   } else if (now >= attempt.repeat_at) {
     ask(group, attempt);
@@ -102,8 +165,9 @@ void Agreement::ask(const Group& group, const Attempt& attempt) {
   }
 }
 
-// What some host may have seen decided, or else who is there and hears each other.
-Members Agreement::choose(const Group& group, const Attempt& attempt) const {
+// What some host may have seen decided, or else the most that are there and hear each other.
+// Absent: these do not outweigh the others.
+std::optional<Members> Agreement::choose(const Group& group, const Attempt& attempt) const {
   std::optional<Vote> last;
   for (const auto& [host, promise] : attempt.promises) {
     if (promise.accepted && (!last || last->ballot < promise.accepted->ballot)) {
@@ -112,27 +176,38 @@ Members Agreement::choose(const Group& group, const Attempt& attempt) const {
   }
   if (last) return last->members;
   const Members there = group.words.there();
-  Members chosen(there.size());
-  std::vector<int> taken;
+  std::vector<int> hosts;
+  std::vector<int> weights;
   for (const int host : group.words.hosts_there(group.hosts)) {
-    const auto promise = attempt.promises.find(host);
-    if (promise == attempt.promises.end()) continue;
-    const bool hears_all = std::none_of(taken.begin(), taken.end(), [&](int other) {
-      return misses(promise->second.lost, there, group.hosts, other) ||
-             misses(attempt.promises.at(other).lost, there, group.hosts, host);
-    });
-    if (!hears_all) continue;
-    taken.push_back(host);
-    for (std::size_t i = 0; i < there.size(); ++i) {
-      if (group.hosts[i] == host) chosen[i] = there[i];
+    if (!attempt.promises.contains(host)) continue;
+    hosts.push_back(host);
+    weights.push_back(members_of(host, there, group.hosts));
+  }
+  Hearing hearing(std::move(weights));
+  for (std::size_t a = 0; a < hosts.size(); ++a) {
+    for (std::size_t b = 0; b < hosts.size(); ++b) {
+      if (misses(attempt.promises.at(hosts[a]).lost, there, group.hosts, hosts[b])) {
+        hearing.part(a, b);
+      }
     }
+  }
+  std::set<int> taken;
+  for (const std::size_t i : hearing.heaviest()) taken.insert(hosts[i]);
+  if (!group.words.may_go_alone() && !group.words.outweighs(group.hosts, taken)) {
+    return std::nullopt;
+  }
+  Members chosen(there.size());
+  for (std::size_t i = 0; i < there.size(); ++i) {
+    chosen[i] = there[i] && taken.contains(group.hosts[i]);
   }
   return chosen;
 }
 
 void Agreement::propose(const Group& group, Attempt& attempt) {
+  auto chosen = choose(group, attempt);
+  if (!chosen) return;  // `step` asks anew who hears whom
   attempt.proposes = true;
-  attempt.proposed = choose(group, attempt);
+  attempt.proposed = std::move(*chosen);
   group.words.accept({.ballot = attempt.ballot, .members = attempt.proposed});
   attempt.agreeing = {own_};
   ask(group, attempt);

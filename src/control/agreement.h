@@ -15,9 +15,10 @@
 // differ, ballots settle it. It proposes when nobody is waited for any longer. It asks the hosts
 // that have a member that is there, and waits for all of them; when one is lost meanwhile, it
 // begins anew. What it proposes is what some of them accepted under the highest ballot; else the
-// members who are there, without hosts that cannot hear one of the others (they could not work
-// together). It is decided once all whom it asked have accepted it and they outweigh all others
-// (Succession::outweighs), or all who are there said that they go on alone.
+// members who are there of the hosts that all hear each other (others could not work together), as
+// many as there can be. Where these do not outweigh all others it proposes nothing, and asks again
+// until more is known. It is decided once all whom it asked have accepted it and they outweigh all
+// others (Succession::outweighs), or all who are there said that they go on alone.
 //
 // That all accept, and not just those who outweigh, is for hosts that end as a whole, and their
 // votes with them: whoever of the others goes on has the vote as well. Two sets of hosts that both
@@ -91,7 +92,7 @@ class Agreement {
   void propose(const Group& group, Attempt& attempt);
   void conclude(const Group& group, Attempt& attempt);
   void ask(const Group& group, const Attempt& attempt);
-  Members choose(const Group& group, const Attempt& attempt) const;
+  std::optional<Members> choose(const Group& group, const Attempt& attempt) const;
 
   const int own_;
   const Send send_;

@@ -20,7 +20,7 @@
    what they promised. 4: no majority is needed. 5: nothing is asked twice. 6: who knows of a death before
    the proposer counts as deaf. 7: the outcome is forgotten once a host's own ranks are through. 8: those
    who accept need only outweigh. 9: a host that has ended as a whole does not count, though the others do
-   not hear each other. The checker must find each of them. */
+   not hear each other. 10: hosts that do not hear each other are left out in their order. The checker must find each of them. */
 
 #ifndef R0
 #define R0 2
@@ -36,6 +36,9 @@
 #endif
 #ifndef CUTS
 #define CUTS 0
+#endif
+#ifndef BREAKS
+#define BREAKS 0
 #endif
 #ifndef ROUNDS
 #define ROUNDS 7
@@ -63,6 +66,7 @@ byte ranks_of[3];
 byte flying[9];           /* messages to a host (times 3) from another */
 byte dead;                /* ranks, in truth */
 byte cut;                 /* which of the connections 0-1, 0-2 and 1-2 are */
+byte broken;              /* between which of them the ranks' messages are lost */
 /* A host's memory, which outlives its ranks. */
 byte ended[3], silent[3]; /* ranks, as it knows */
 byte promised[3], voted[3], vote[3], decision[3], knows[3]; /* knows: hosts that have the decision */
@@ -71,7 +75,7 @@ bool forgotten[3];        /* its ranks have left the group, and its memory is gi
 byte ballot[3], highest[3], asked[3], answered[3], best[3], best_vote[3], deaf[9], proposed[3],
   agreeing[3];
 /* The checker's. */
-byte agreed, fenced, crashes, cuts;
+byte agreed, fenced, crashes, cuts, breaks;
 bool exhausted;           /* somebody had no ballots left */
 bool any_vote;
 
@@ -97,6 +101,7 @@ bool any_vote;
   ((FIRST(THERE(h)) & ranks_of[h]) != 0 && OUTWEIGHS(h, HOSTS_OF(THERE(h))) && decision[h] == 0)
 #define AGREED(h) (agreeing[h] == asked[h] || BUG == 8)
 #define HEARS(a, b) (!HAS(cut, (a) + (b) - 1))
+#define WORKS_WITH(a, b) (HEARS(a, b) && !HAS(broken, (a) + (b) - 1))
 
 inline send(whom, who, what, number, second, some, gone) {
   if
@@ -127,13 +132,25 @@ inline decide(choice) {
   tell_others(agreed)
 }
 
-/* Hosts that hear each other, in order, and have answered. */
+/* The most who hear each other, of the hosts that have answered; of several such sets the one whose hosts
+   come first. They are proposed where they outweigh the others. */
 #define DEAF(h, a, b) \
   ((deaf[h * 3 + (a)] & THERE(h) & ranks_of[b]) != 0 || (deaf[h * 3 + (b)] & THERE(h) & ranks_of[a]) != 0)
+#define PARTED(h, set, a, b) (HAS(set, a) && HAS(set, b) && DEAF(h, a, b))
+#define FITS(h, set) \
+  (((set) & ~(answered[h] & HOSTS_OF(THERE(h)))) == 0 && \
+   !PARTED(h, set, 0, 1) && !PARTED(h, set, 0, 2) && !PARTED(h, set, 1, 2))
+#define MEMBERS_OF(h, set) (THERE(h) & RANKS_OF_ALL(set))
+inline consider(set) {
+  if
+  :: FITS(h, set) && COUNT(MEMBERS_OF(h, set)) > COUNT(MEMBERS_OF(h, k)) -> k = set
+  :: else
+  fi
+}
+/* As it was once: in their order, each that hears those before it. */
 inline take_in(g) {
   if
-  :: HAS(answered[h], g) && (THERE(h) & ranks_of[g]) != 0 &&
-     !(HAS(k, 0) && DEAF(h, 0, g)) && !(HAS(k, 1) && DEAF(h, 1, g)) -> k = k | (1 << g)
+  :: FITS(h, k | (1 << g)) -> k = k | (1 << g)
   :: else
   fi
 }
@@ -143,18 +160,28 @@ inline propose() {
   :: best[h] != 0 && BUG != 2 -> proposed[h] = best_vote[h]
   :: else ->
     k = 0;
-    take_in(0);
-    take_in(1);
-    take_in(2);
-    proposed[h] = THERE(h) & RANKS_OF_ALL(k);
+#if BUG == 10
+    take_in(0); take_in(1); take_in(2);
+#else
+    consider(7); consider(3); consider(5); consider(1); consider(6); consider(2); consider(4);
+#endif
+    if
+    :: OUTWEIGHS(h, k) || BUG == 10 -> proposed[h] = MEMBERS_OF(h, k)
+    :: else
+    fi;
+    assert(proposed[h] == 0 || OUTWEIGHS(h, HOSTS_OF(proposed[h])));
     k = 0
   fi;
-  best[h] = 0; best_vote[h] = 0; answered[h] = 0;
-  deaf[h * 3] = 0; deaf[h * 3 + 1] = 0; deaf[h * 3 + 2] = 0;
-  any_vote = 1;
-  voted[h] = ballot[h];
-  vote[h] = proposed[h];
-  agreeing[h] = 1 << h
+  if
+  :: proposed[h] != 0 ->
+    best[h] = 0; best_vote[h] = 0; answered[h] = 0;
+    deaf[h * 3] = 0; deaf[h * 3 + 1] = 0; deaf[h * 3 + 2] = 0;
+    any_vote = 1;
+    voted[h] = ballot[h];
+    vote[h] = proposed[h];
+    agreeing[h] = 1 << h
+  :: else
+  fi
 }
 
 #define QUIET(g) (flying[h * 3 + g] == 0 && flying[g * 3 + h] == 0)
@@ -280,7 +307,7 @@ end:
        :: !forgotten[h] && kind == nothing
        fi;
        if
-       :: ballot[h] != 0 && proposed[h] == 0 && answered[h] == asked[h] -> propose(); asks = 1
+       :: ballot[h] != 0 && proposed[h] == 0 && answered[h] == asked[h] -> propose(); asks = proposed[h] != 0
        :: else
        fi;
        if
@@ -392,13 +419,13 @@ inline lose_all(to, sender) {
   od
 }
 #define MAY_GIVE_UP(h, g) \
-  (ALIVE(h) && !HEARS(h, g) && (ranks_of[g] & ~LOST(h)) != 0)
+  (ALIVE(h) && !WORKS_WITH(h, g) && (ranks_of[g] & ~LOST(h)) != 0)
 
 #define HEAR(h, g) :: atomic { MAY_HEAR(h, g) -> hear(h, g) }
 #define GIVE_UP(h, g) :: atomic { MAY_GIVE_UP(h, g) -> silent[h] = silent[h] | (ranks_of[g] & ~ended[h]) }
 #define STUCK(h) (ALIVE(h) && LEADS(h))
 #define ALIKE(g, h) \
-  (!ALIVE(g) || !ALIVE(h) || !HEARS(g, h) || (decision[g] != 0) == (decision[h] != 0))
+  (!ALIVE(g) || !ALIVE(h) || !WORKS_WITH(g, h) || (decision[g] != 0) == (decision[h] != 0))
 #define CLEAN(h) (!ALIVE(h) || forgotten[h])
 proctype world() {
   byte from, b, other, members, lost, k, r, h;
@@ -439,6 +466,21 @@ end:
        r = 0;
        from = 0; b = 0; other = 0; members = 0; lost = 0; kind = nothing; k = 0
      }
+#endif
+#if BREAKS > 0
+  :: atomic {
+       breaks < BREAKS ->
+       breaks++;
+       r = 1;
+       do
+       :: r < 6 -> r++
+       :: break
+       od;
+       broken = r;
+       r = 0
+     }
+#endif
+#if CUTS + BREAKS > 0
   GIVE_UP(0, 1) GIVE_UP(0, 2) GIVE_UP(1, 0) GIVE_UP(1, 2) GIVE_UP(2, 0) GIVE_UP(2, 1)
 #endif
   :: timeout -> break
@@ -447,8 +489,8 @@ end:
   atomic {
     assert(exhausted || !STUCK(0) && !STUCK(1) && !STUCK(2));
     assert(exhausted || ALIKE(0, 1) && ALIKE(0, 2) && ALIKE(1, 2));
-    assert(exhausted || cuts > 0 || dead == ALL || agreed != 0 && (ALL & ~dead & ~agreed) == 0);
-    assert(exhausted || cuts > 0 || CLEAN(0) && CLEAN(1) && CLEAN(2))
+    assert(exhausted || cuts + breaks > 0 || dead == ALL || agreed != 0 && (ALL & ~dead & ~agreed) == 0);
+    assert(exhausted || cuts + breaks > 0 || CLEAN(0) && CLEAN(1) && CLEAN(2))
   }
 }
 

@@ -2,6 +2,7 @@
 // between which messages are lost, come twice, late, and in any order.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <deque>
 #include <map>
@@ -153,6 +154,11 @@ class Job {
     }
   }
 
+  // Whether these are more than half of all members, or half with the first.
+  bool outweighs(const Members& members) const {
+    const auto these = 2 * std::count(members.begin(), members.end(), true);
+    return these > ranks() || (these == ranks() && members.front());
+  }
   // What was decided; none twice. Fails the test where hosts decided differently.
   std::optional<Members> decision() {
     std::optional<Members> found;
@@ -254,9 +260,50 @@ TEST(Agreement, IsOneInANetworkThatIsCutAnywhere) {
     const auto found = job.decision();
     if (testing::Test::HasFailure()) FAIL() << "seed " << seed;
     if (!found) continue;
+    EXPECT_TRUE(job.outweighs(*found)) << "seed " << seed;
     ++decided;
   }
   EXPECT_GT(decided, 100);
+}
+
+// What carries messages breaks between any hosts, and either end notices late or not at all. Their
+// lanes stand, so that all know the outcome.
+TEST(Agreement, IsOfTheGreaterPartWhateverBreaksBesideTheLanes) {
+  int decided = 0;
+  for (unsigned seed = 0; seed < 400; ++seed) {
+    Job job(3 + static_cast<int>(seed % 3), seed);
+    for (int i = 0; i < job.ranks(); ++i) job.come(i);
+    std::vector<std::pair<std::pair<int, int>, unsigned>> notices;
+    for (int a = 0; a < job.size(); ++a) {
+      for (int b = 0; b < job.size(); ++b) {
+        if (a != b && job.below(3) == 0) notices.push_back({{a, b}, job.below(200)});
+      }
+    }
+    for (unsigned turns = 0; turns < 2'000; ++turns) {
+      for (const auto& [pair, when] : notices) {
+        if (when == turns) job.notice_cut(pair.first, pair.second);
+      }
+      job.turn();
+    }
+    const auto found = job.decision();
+    if (testing::Test::HasFailure()) FAIL() << "seed " << seed;
+    if (!found) continue;
+    EXPECT_TRUE(job.outweighs(*found)) << "seed " << seed;
+    ++decided;
+  }
+  EXPECT_GT(decided, 100);
+}
+
+// Host 0 has lost both others, and has noticed one loss so far.
+TEST(Agreement, IsOfThoseWhoHearEachOtherWhereTheFirstHearsNobody) {
+  Job job(3, 5);
+  for (int i = 0; i < 6; ++i) job.come(i);
+  job.notice_cut(0, 1);
+  job.notice_cut(1, 0);
+  job.notice_cut(2, 0);
+  for (int turns = 0; turns < 5'000 && !job.all_decided(); ++turns) job.turn();
+  EXPECT_EQ(job.decision(), (Members{false, false, true, true, true, true}));
+  EXPECT_TRUE(job.host(0).words().is_decided());  // and knows that it is out
 }
 
 TEST(Agreement, OfTwoHalvesOnlyTheOneWithTheFirstDecides) {
