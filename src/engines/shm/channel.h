@@ -105,6 +105,14 @@ class RingChannel {
   // The oldest record, which stays until `pop`.
   std::optional<Record> front() const noexcept;
   void pop() noexcept;
+  // Where the stamp of the next record appears, and which; they change with `pop`.
+  struct Expected {
+    const base::Atomic<std::uint64_t>* stamp;
+    std::uint64_t value;
+    // Whether the record may be there; `front` says whether it is.
+    bool is_there() const noexcept { return stamp->load(std::memory_order_relaxed) == value; }
+  };
+  Expected expected() const noexcept { return {&lines().stamp, count_ + 1}; }
   // Reads what the writer, rank `owner` of the group, has offered; see read_exposed. EINVAL where
   // it is no offer.
   int read(const control::GroupControl& control,

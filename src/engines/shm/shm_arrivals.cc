@@ -23,12 +23,16 @@ constexpr std::size_t kReadAtOnce = std::size_t{1} << 20;
 
 bool ShmPointToPoint::read_from(int rank, Reads reads) {
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
+  Look& look = looks_[static_cast<std::size_t>(rank)];
   bool moved = false;
   while (peer.early_bytes < kMostEarlyBytes && (reads == Reads::kAll || under_way_ != 0)) {
     const auto record = peer.in.front();
     if (!record) break;
+    look.has_work = true;  // also where `take` throws
     take(rank, *record);
     peer.in.pop();
+    look.record = peer.in.expected();
+    note_work(rank);
     moved = true;
   }
   if (moved) control_.ring(rank);  // it may wait for room
@@ -125,6 +129,7 @@ void ShmPointToPoint::match(int rank,
   if (requested && payload.bytes.size() == sizeof(ArrayOffer)) {
     std::memcpy(&slot.offer, payload.bytes.data(), sizeof(ArrayOffer));
     peer.reading.push_back(receive);
+    looks_[static_cast<std::size_t>(rank)].has_work = true;
     read_arrays(rank);
     return;
   }

@@ -69,8 +69,10 @@ ShmPointToPoint::ShmPointToPoint(control::GroupControl& control, std::byte* memo
     return RingChannel(shared + index, rings + index * ring, ring);
   };
   peers_.reserve(static_cast<std::size_t>(size));
+  looks_.reserve(static_cast<std::size_t>(size));
   for (int i = 0; i < size; ++i) {
     peers_.push_back(Peer{.out = channel(control.rank(), i), .in = channel(i, control.rank())});
+    looks_.push_back({.record = peers_.back().in.expected(), .has_work = false});
   }
 }
 
@@ -108,6 +110,7 @@ MessageId ShmPointToPoint::send(const Envelope& to, std::span<const std::byte> b
   slot.state = Slot::State::kQueued;
   peer.queued.push_back(index);
   write_to(to.peer);
+  note_work(to.peer);
   return MessageId{index};
 }
 
@@ -178,9 +181,12 @@ std::optional<Envelope> ShmPointToPoint::waiting(const Envelope& wanted) {
 bool ShmPointToPoint::move(Reads reads) {
   bool moved = false;
   for (int i = 0; i < control_.size(); ++i) {
-    moved |= read_from(i, reads);
+    const Look& look = looks_[static_cast<std::size_t>(i)];
+    if (look.record.is_there()) moved |= read_from(i, reads);
+    if (!look.has_work) continue;
     moved |= read_arrays(i);
     moved |= write_to(i);
+    note_work(i);
   }
   return moved;
 }
@@ -190,6 +196,7 @@ bool ShmPointToPoint::move(Reads reads) {
 void ShmPointToPoint::note(int rank, const RecordHeader& header) {
   peers_[static_cast<std::size_t>(rank)].notes.push_back(header);
   write_to(rank);
+  note_work(rank);
 }
 
 // A whole message, where there is room for it.

@@ -87,6 +87,12 @@ class ShmPointToPoint final : public engine::PointToPoint {
     // Whether nothing waits to be written.
     bool is_idle() const noexcept { return notes.empty() && streaming.empty() && queued.empty(); }
   };
+  // What a look at a peer needs when nothing has happened. A look goes over all peers: side by side
+  // these lie in few cache lines.
+  struct Look {
+    RingChannel::Expected record;
+    bool has_work;  // something to write, or arrays to read
+  };
 
   // Records, from the rings: all, or as long as a message of this rank's is under way.
   enum class Reads : bool { kWanted, kAll };
@@ -106,6 +112,10 @@ class ShmPointToPoint final : public engine::PointToPoint {
   bool write_streams(int rank);
   void note(int rank, const RecordHeader& header);
   bool read_from(int rank, Reads reads);
+  void note_work(int rank) noexcept {
+    const Peer& peer = peers_[static_cast<std::size_t>(rank)];
+    looks_[static_cast<std::size_t>(rank)].has_work = !peer.is_idle() || !peer.reading.empty();
+  }
   void take(int rank, const RingChannel::Record& record);
   void take_message(int rank, const RingChannel::Record& record);
   void take_bulk(Peer& peer, const RingChannel::Record& record);
@@ -118,6 +128,7 @@ class ShmPointToPoint final : public engine::PointToPoint {
 
   control::GroupControl& control_;
   std::vector<Peer> peers_;  // by rank, this one's too: messages to oneself are ordinary
+  std::vector<Look> looks_;  // at each of them
   std::vector<Slot> slots_;
   std::vector<std::uint32_t> free_;
   engine::Receives<std::uint32_t> posted_;
