@@ -1,6 +1,9 @@
 #include "core/reduce.h"
 
 #include <fmt/format.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #include <algorithm>
 #include <complex>
@@ -156,6 +159,18 @@ void copy(void* out, const void* in, std::size_t bytes, Stores stores) {
   }
   stream(out, in, bytes);
   stream_fence();
+}
+
+bool copies_by_itself() noexcept {
+#if defined(__x86_64__)
+  static const bool does = [] {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & 1U << 4) != 0;
+  }();
+  return does;
+#else
+  return false;
+#endif
 }
 
 void widen(void* out, const void* in, std::size_t count, DType from) {

@@ -52,6 +52,10 @@ void add(void* out, const void* a, const void* b, std::size_t count, DType dtype
 
 // memcpy with a choice of stores. Streaming stores are fenced before the return.
 void copy(void* out, const void* in, std::size_t bytes, Stores stores);
+// Whether the processor copies by itself what is longer than a few KiB (fast short REP MOV; Intel
+// 64 and IA-32 Architectures Software Developer's Manual, volume 1, 7.3.9.4), as memcpy then lets
+// it: it takes lines over for the copy without fetching them.
+bool copies_by_itself() noexcept;
 
 // The type sums of `dtype` are added in: float32 for floats of 16 and 8 bits; see also averages.h.
 constexpr DType accumulation_type(DType dtype) noexcept {

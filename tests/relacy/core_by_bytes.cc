@@ -36,6 +36,7 @@ void copy(void* out, const void* in, std::size_t bytes, Stores) {
   base::copy_plain(out, in, bytes);
 }
 bool can_claim() noexcept { return true; }
+bool copies_by_itself() noexcept { return false; }
 void claim(const void*, std::size_t) noexcept {}
 void copy_claimed(void* out, const void* in, std::size_t bytes) noexcept {
   base::copy_plain(out, in, bytes);

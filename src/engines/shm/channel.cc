@@ -55,7 +55,7 @@ void RingChannel::write(RecordHeader header,
   if (payload.size() > RecordLines::kInline) {
     const std::size_t at = position_ % capacity_;
     header.at = static_cast<std::uint32_t>(at);
-    stager_.copy(ring_ + at, payload.data(), payload.size(), message >= Stager::kCopiedFrom);
+    stager_.copy(ring_ + at, payload.data(), payload.size(), message >= Stager::copied_from());
     header.claimable = stager_.claimable() ? 1 : 0;
     position_ += padded(payload.size());
   } else if (!payload.empty()) {

@@ -213,7 +213,7 @@ struct GiveShared {
   static constexpr Readers kReaders = Readers::kSeveral;
   const std::byte* data;
   std::size_t bytes;
-  std::size_t long_from = Stager::kCopiedFrom;  // bytes; see Stager
+  std::size_t long_from = Stager::copied_from();  // bytes; see Stager
   PieceSize piece;
   OwnPart own = {};      // no larger than `bytes`
   int only = -1;         // its one reader; -1: everybody
@@ -294,7 +294,7 @@ struct GiveParts {
   PieceSize piece;
   OwnPart own;
   std::uint64_t most = 0;                       // steps; set by make
-  std::size_t long_from = Stager::kCopiedFrom;  // bytes of a part; see Stager
+  std::size_t long_from = Stager::copied_from();  // bytes of a part; see Stager
   bool exposes = false;                         // where its readers may read
 
   static GiveParts make(const void* data,

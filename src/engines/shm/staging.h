@@ -36,7 +36,9 @@ class Stager {
  public:
   // From how many bytes on stores past the caches are quicker where the last cache is shared and
   // lines are not claimed: of what its readers copy on, and of an array that they reduce.
-  static constexpr std::size_t kCopiedFrom = std::size_t{32} << 10;
+  static std::size_t copied_from() noexcept {
+    return core::copies_by_itself() ? std::size_t{8} << 20 : std::size_t{32} << 10;
+  }
   static constexpr std::size_t kReducedFrom = std::size_t{1} << 20;
 
   explicit Stager(Readers readers) noexcept
