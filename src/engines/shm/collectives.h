@@ -33,6 +33,8 @@ engine::Task two_shot_reduce(ShmGroup& group, engine::Call call);
 engine::Task reduce_scatter(ShmGroup& group, const engine::Call& call);
 // What is combined so far goes from each rank to the next one.
 engine::Task scan(ShmGroup& group, engine::Call call);
+// Every rank combines one part of each chunk for all.
+engine::Task scan_by_parts(ShmGroup& group, engine::Call call);
 
 // Whether all ranks expose what they reduce together. The same on all ranks.
 bool exposes_reduced(const ShmGroup& group, const engine::Signature& signature) noexcept;

@@ -1,4 +1,5 @@
-// Prefix reductions of any size through chunks, in ascending rank order.
+// Prefix reductions of any size through chunks, in ascending rank order: along a chain of ranks, or
+// by parts.
 #include "algorithm/partial.h"
 #include "engines/shm/collectives.h"
 #include "engines/shm/exchange.h"
@@ -98,7 +99,121 @@ class ScanStep {
   std::size_t step_;  // elements
 };
 
+// One rank's part of every chunk of a step, which it combines for all ranks. A value.
+class ScanPart {
+ public:
+  ScanPart(ShmGroup& group, const Call& call)
+      : group_(&group), call_(&call), partial_(of(group.size())), element_(size_of(dtype())) {}
+
+  // Replaces what each rank gave to this part by that rank's result. `bytes`: of the chunks.
+  void combine(std::uint64_t step, std::size_t bytes) const {
+    const StepRange part = part_of(group_->rank(), group_->size(), bytes / element_, element_);
+    const std::size_t most = kBlockBytes / 2 / partial_.element();
+    for (std::size_t done = 0; done < part.length; done += most) {
+      const std::size_t first = (part.first + done) * element_;
+      const std::size_t count = std::min(most, part.length - done);
+      const auto given = [&](int rank) {
+        return group_->chunk(rank, call_->sequence, step) + first;
+      };
+      if (call_->signature.kind == Kind::kExscan) {
+        combine_before(given, count);
+      } else if (partial_.is_plain() && !is_average()) {
+        for (int i = 1; i < group_->size(); ++i) {
+          partial_.fold(given(i), given(i - 1), given(i), count);
+        }
+      } else {
+        combine_upto(given, count);
+      }
+    }
+  }
+
+ private:
+  DType dtype() const { return call_->signature.dtype; }
+  bool is_average() const { return call_->signature.op == ReduceOp::kAvg; }
+  Partial of(int ranks) const { return {dtype(), call_->signature.op, ranks}; }
+  // How what is complete for a rank ends.
+  Partial ending(int rank) const {
+    if (!is_average()) return partial_;
+    return of(engine::combined(call_->signature.kind, rank, group_->size()));
+  }
+  template <typename Given>
+  void combine_upto(const Given& given, std::size_t count) const {
+    std::byte* const sum = group_->block();
+    for (int i = 0; i < group_->size(); ++i) {
+      if (i == 0) {
+        partial_.load(sum, given(i), count);
+      } else {
+        partial_.fold_in(sum, given(i), count);
+      }
+      ending(i).finish(given(i), sum, count);
+    }
+  }
+  // The first rank has no result.
+  template <typename Given>
+  void combine_before(const Given& given, std::size_t count) const {
+    std::byte* const sum = group_->block();
+    std::byte* const result = sum + kBlockBytes / 2;
+    partial_.load(sum, given(0), count);
+    for (int i = 1; i < group_->size(); ++i) {
+      ending(i).finish(result, sum, count);
+      partial_.fold_in(sum, given(i), count);
+      core::copy(given(i), result, count * element_, core::Stores::kCached);
+    }
+  }
+
+  ShmGroup* group_;
+  const Call* call_;
+  Partial partial_;
+  std::size_t element_;  // bytes of the array's
+};
+
 }  // namespace
+
+// Every rank stages a chunk, combines its part of all ranks' chunks in place, and takes its result
+// from its own chunk:
+//
+//              part 0      part 1      part 2
+//   chunk 0   [a0        | a1        | a2        ]   rank 0's results
+//   chunk 1   [a0+b0     | a1+b1     | a2+b2     ]   rank 1's
+//   chunk 2   [a0+b0+c0  | a1+b1+c1  | a2+b2+c2  ]   rank 2's
+//             by rank 0    by rank 1   by rank 2
+Task scan_by_parts(ShmGroup& group, Call call) {
+  const Turn turn(group, call);
+  const int size = group.size();
+  const int rank = group.rank();
+  const ScanPart part(group, call);
+  const std::size_t bytes = bytes_of(call.signature);
+  const std::size_t most = chunk_bytes(call.signature, size);
+  const auto* in = static_cast<const std::byte*>(call.in);
+  auto* out = static_cast<std::byte*>(call.out);
+  if (engine::combined(call.signature.kind, rank, size) == 0) out = nullptr;
+
+  co_await until([&] { return group.may_write(call); });
+  group.begin_staging(call);
+  const std::uint64_t steps = steps_for(bytes, most);
+  for (std::uint64_t k = 0; k < steps; ++k) {
+    const StepRange range = range_of(k, most, bytes);
+    std::byte* const own = group.chunk(rank, call.sequence, k);
+    group.stager(Readers::kSeveral).copy(own, in + range.first, range.length, false);
+    group.stage(call, k + 1);
+    for (int i = 1; i < size; ++i) {
+      const int peer = (rank + i) % size;
+      if (!group.staged(peer, call, k + 1)) {
+        co_await until([&] { return group.staged(peer, call, k + 1); });
+      }
+      if (k == 0) group.check_staged(peer, call);
+    }
+    part.combine(k, range.length);
+    group.reduced(call, k + 1);
+    for (int i = 1; i < size; ++i) {
+      const int peer = (rank + i) % size;
+      if (!group.is_reduced(peer, call, k + 1)) {
+        co_await until([&] { return group.is_reduced(peer, call, k + 1); });
+      }
+    }
+    if (out != nullptr) core::copy(out + range.first, own, range.length, core::Stores::kCached);
+  }
+}
 
 // In step k a rank waits for what the one before has combined, combines it with its own, and leaves
 // it to the one after it, which has done with step k - kChunks.

@@ -18,6 +18,10 @@ namespace {
 // root reads, the others are spared reducing, and it takes more ranks.
 constexpr std::size_t kTwoShotFrom = 16 * 1024;
 constexpr int one_shot_ranks(Kind kind) { return kind == Kind::kReduce ? 4 : 2; }
+// A chain of ranks takes a journey of each to the next; parts take two meetings of all, and no
+// longer with more ranks. Of long arrays a chain moves less.
+constexpr int kScanPartsRanks = 4;
+constexpr std::size_t kScanChainFrom = 512 * 1024;
 // Symmetric arrays up to here are quicker through slots: one meeting instead of two.
 constexpr std::size_t kSymmetricFrom = 2048;
 
@@ -26,6 +30,7 @@ constexpr std::size_t kSymmetricFrom = 2048;
 std::uint64_t ShmEngine::tuning() noexcept {
   std::uint64_t hash = base::kHashSeed;
   for (const std::size_t bytes : {kTwoShotFrom,
+                                  kScanChainFrom,
                                   kSymmetricFrom,
                                   kSlotBytes,
                                   kBriefBytes,
@@ -39,6 +44,7 @@ std::uint64_t ShmEngine::tuning() noexcept {
   for (const Kind kind : {Kind::kReduce, Kind::kAllReduce}) {
     hash = base::mix(hash, static_cast<std::uint64_t>(one_shot_ranks(kind)));
   }
+  hash = base::mix(hash, static_cast<std::uint64_t>(kScanPartsRanks));
   for (const std::uint64_t slots : kSlotsOf) hash = base::mix(hash, slots);
   return hash;
 }
@@ -64,7 +70,12 @@ Task ShmEngine::start(const Call& call) {
   if (call.signature.symmetric != 0) return start_symmetric(call);
   const Kind kind = call.signature.kind;
   if (!is_reduction(kind)) return move(group_, call);
-  if (is_prefix(kind)) return scan(group_, call);
+  if (is_prefix(kind)) {
+    const auto size = static_cast<std::size_t>(group_.size());
+    const bool by_parts =
+        group_.size() >= kScanPartsRanks && bytes_of(call.signature) < kScanChainFrom * size;
+    return by_parts ? scan_by_parts(group_, call) : scan(group_, call);
+  }
   const bool exposed = exposes_reduced(group_, call.signature);
   if (has_parts(kind)) {
     return exposed ? exposed_reduce_scatter(group_, call) : reduce_scatter(group_, call);
