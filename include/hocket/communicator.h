@@ -94,7 +94,7 @@ struct MessageOptions {
 };
 // One message of Communicator::exchange.
 struct Outgoing {
-  ConstArrayView in;
+  BorrowedView in;
   int destination = 0;
 };
 struct Incoming {
@@ -172,16 +172,16 @@ class Communicator {
   void all_reduce(ArrayView inout, const ReduceOptions& = {});
   void all_reduce(ConstArrayView in, ArrayView out, const ReduceOptions& = {});
   Work all_reduce_async(ArrayView inout, const ReduceOptions& = {});
-  Work all_reduce_async(ConstArrayView in, ArrayView out, const ReduceOptions& = {});
+  Work all_reduce_async(BorrowedView in, ArrayView out, const ReduceOptions& = {});
   Prepared prepare_all_reduce(ArrayView inout, const ReduceOptions& = {});
-  Prepared prepare_all_reduce(ConstArrayView in, ArrayView out, const ReduceOptions& = {});
+  Prepared prepare_all_reduce(BorrowedView in, ArrayView out, const ReduceOptions& = {});
 
   void reduce(ArrayView inout, const ReduceRootOptions& = {});
   void reduce(ConstArrayView in, ArrayView out, const ReduceRootOptions& = {});
   Work reduce_async(ArrayView inout, const ReduceRootOptions& = {});
-  Work reduce_async(ConstArrayView in, ArrayView out, const ReduceRootOptions& = {});
+  Work reduce_async(BorrowedView in, ArrayView out, const ReduceRootOptions& = {});
   Prepared prepare_reduce(ArrayView inout, const ReduceRootOptions& = {});
-  Prepared prepare_reduce(ConstArrayView in, ArrayView out, const ReduceRootOptions& = {});
+  Prepared prepare_reduce(BorrowedView in, ArrayView out, const ReduceRootOptions& = {});
 
   // Prefix reductions. Rank r gets ((x0 op x1) op x2) ... op xr, of exscan without xr: rank 0 has
   // nobody before it, so that its `out` is not looked at, and an array that is in place stays as it
@@ -189,23 +189,23 @@ class Communicator {
   void scan(ArrayView inout, const ReduceOptions& = {});
   void scan(ConstArrayView in, ArrayView out, const ReduceOptions& = {});
   Work scan_async(ArrayView inout, const ReduceOptions& = {});
-  Work scan_async(ConstArrayView in, ArrayView out, const ReduceOptions& = {});
+  Work scan_async(BorrowedView in, ArrayView out, const ReduceOptions& = {});
   Prepared prepare_scan(ArrayView inout, const ReduceOptions& = {});
-  Prepared prepare_scan(ConstArrayView in, ArrayView out, const ReduceOptions& = {});
+  Prepared prepare_scan(BorrowedView in, ArrayView out, const ReduceOptions& = {});
 
   void exscan(ArrayView inout, const ReduceOptions& = {});
   void exscan(ConstArrayView in, ArrayView out, const ReduceOptions& = {});
   Work exscan_async(ArrayView inout, const ReduceOptions& = {});
-  Work exscan_async(ConstArrayView in, ArrayView out, const ReduceOptions& = {});
+  Work exscan_async(BorrowedView in, ArrayView out, const ReduceOptions& = {});
   Prepared prepare_exscan(ArrayView inout, const ReduceOptions& = {});
-  Prepared prepare_exscan(ConstArrayView in, ArrayView out, const ReduceOptions& = {});
+  Prepared prepare_exscan(BorrowedView in, ArrayView out, const ReduceOptions& = {});
 
   void reduce_scatter(ArrayView inout, const ReduceOptions& = {});
   void reduce_scatter(ConstArrayView in, ArrayView out, const ReduceOptions& = {});
   Work reduce_scatter_async(ArrayView inout, const ReduceOptions& = {});
-  Work reduce_scatter_async(ConstArrayView in, ArrayView out, const ReduceOptions& = {});
+  Work reduce_scatter_async(BorrowedView in, ArrayView out, const ReduceOptions& = {});
   Prepared prepare_reduce_scatter(ArrayView inout, const ReduceOptions& = {});
-  Prepared prepare_reduce_scatter(ConstArrayView in, ArrayView out, const ReduceOptions& = {});
+  Prepared prepare_reduce_scatter(BorrowedView in, ArrayView out, const ReduceOptions& = {});
 
   // Rank r receives counts[r] elements of the sum of all `in`s, which are laid out by counts.
   // Without counts every rank's out.count() is asked for first (one small call more).
@@ -213,7 +213,7 @@ class Communicator {
                         ArrayView out,
                         std::span<const std::size_t> counts = {},
                         const ReduceOptions& = {});
-  Work reduce_scatter_v_async(ConstArrayView in,
+  Work reduce_scatter_v_async(BorrowedView in,
                               ArrayView out,
                               std::span<const std::size_t> counts = {},
                               const ReduceOptions& = {});
@@ -229,37 +229,105 @@ class Communicator {
   void broadcast(ArrayView inout, const RootOptions& = {});
   void broadcast(ConstArrayView in, ArrayView out, const RootOptions& = {});
   Work broadcast_async(ArrayView inout, const RootOptions& = {});
-  Work broadcast_async(ConstArrayView in, ArrayView out, const RootOptions& = {});
+  Work broadcast_async(BorrowedView in, ArrayView out, const RootOptions& = {});
   Prepared prepare_broadcast(ArrayView inout, const RootOptions& = {});
-  Prepared prepare_broadcast(ConstArrayView in, ArrayView out, const RootOptions& = {});
+  Prepared prepare_broadcast(BorrowedView in, ArrayView out, const RootOptions& = {});
 
   void all_gather(ArrayView inout, const CallOptions& = {});
   void all_gather(ConstArrayView in, ArrayView out, const CallOptions& = {});
   Work all_gather_async(ArrayView inout, const CallOptions& = {});
-  Work all_gather_async(ConstArrayView in, ArrayView out, const CallOptions& = {});
+  Work all_gather_async(BorrowedView in, ArrayView out, const CallOptions& = {});
   Prepared prepare_all_gather(ArrayView inout, const CallOptions& = {});
-  Prepared prepare_all_gather(ConstArrayView in, ArrayView out, const CallOptions& = {});
+  Prepared prepare_all_gather(BorrowedView in, ArrayView out, const CallOptions& = {});
 
   void gather(ArrayView inout, const RootOptions& = {});
   void gather(ConstArrayView in, ArrayView out, const RootOptions& = {});
   Work gather_async(ArrayView inout, const RootOptions& = {});
-  Work gather_async(ConstArrayView in, ArrayView out, const RootOptions& = {});
+  Work gather_async(BorrowedView in, ArrayView out, const RootOptions& = {});
   Prepared prepare_gather(ArrayView inout, const RootOptions& = {});
-  Prepared prepare_gather(ConstArrayView in, ArrayView out, const RootOptions& = {});
+  Prepared prepare_gather(BorrowedView in, ArrayView out, const RootOptions& = {});
 
   void scatter(ArrayView inout, const RootOptions& = {});
   void scatter(ConstArrayView in, ArrayView out, const RootOptions& = {});
   Work scatter_async(ArrayView inout, const RootOptions& = {});
-  Work scatter_async(ConstArrayView in, ArrayView out, const RootOptions& = {});
+  Work scatter_async(BorrowedView in, ArrayView out, const RootOptions& = {});
   Prepared prepare_scatter(ArrayView inout, const RootOptions& = {});
-  Prepared prepare_scatter(ConstArrayView in, ArrayView out, const RootOptions& = {});
+  Prepared prepare_scatter(BorrowedView in, ArrayView out, const RootOptions& = {});
 
   void all_to_all(ArrayView inout, const CallOptions& = {});
   void all_to_all(ConstArrayView in, ArrayView out, const CallOptions& = {});
   Work all_to_all_async(ArrayView inout, const CallOptions& = {});
-  Work all_to_all_async(ConstArrayView in, ArrayView out, const CallOptions& = {});
+  Work all_to_all_async(BorrowedView in, ArrayView out, const CallOptions& = {});
   Prepared prepare_all_to_all(ArrayView inout, const CallOptions& = {});
-  Prepared prepare_all_to_all(ConstArrayView in, ArrayView out, const CallOptions& = {});
+  Prepared prepare_all_to_all(BorrowedView in, ArrayView out, const CallOptions& = {});
+
+  // --- The same with `{}` -------------------------------------------------------------------
+  // `comm.all_reduce(x, {})` is in place, with the default options. Of an array that is const, `{}`
+  // is the output, which may be absent.
+  using Defaults = detail::Defaults;
+  void all_reduce(detail::WritableArray auto&& x, Defaults) { all_reduce(x); }
+  Work all_reduce_async(detail::WritableArray auto&& x, Defaults) { return all_reduce_async(x); }
+  Prepared prepare_all_reduce(detail::WritableArray auto&& x, Defaults) {
+    return prepare_all_reduce(x);
+  }
+  void reduce(detail::WritableArray auto&& x, Defaults) { reduce(x); }
+  Work reduce_async(detail::WritableArray auto&& x, Defaults) { return reduce_async(x); }
+  Prepared prepare_reduce(detail::WritableArray auto&& x, Defaults) { return prepare_reduce(x); }
+  void scan(detail::WritableArray auto&& x, Defaults) { scan(x); }
+  Work scan_async(detail::WritableArray auto&& x, Defaults) { return scan_async(x); }
+  Prepared prepare_scan(detail::WritableArray auto&& x, Defaults) { return prepare_scan(x); }
+  void exscan(detail::WritableArray auto&& x, Defaults) { exscan(x); }
+  Work exscan_async(detail::WritableArray auto&& x, Defaults) { return exscan_async(x); }
+  Prepared prepare_exscan(detail::WritableArray auto&& x, Defaults) { return prepare_exscan(x); }
+  void reduce_scatter(detail::WritableArray auto&& x, Defaults) { reduce_scatter(x); }
+  Work reduce_scatter_async(detail::WritableArray auto&& x, Defaults) {
+    return reduce_scatter_async(x);
+  }
+  Prepared prepare_reduce_scatter(detail::WritableArray auto&& x, Defaults) {
+    return prepare_reduce_scatter(x);
+  }
+  void broadcast(detail::WritableArray auto&& x, Defaults) { broadcast(x); }
+  Work broadcast_async(detail::WritableArray auto&& x, Defaults) { return broadcast_async(x); }
+  Prepared prepare_broadcast(detail::WritableArray auto&& x, Defaults) {
+    return prepare_broadcast(x);
+  }
+  void all_gather(detail::WritableArray auto&& x, Defaults) { all_gather(x); }
+  Work all_gather_async(detail::WritableArray auto&& x, Defaults) { return all_gather_async(x); }
+  Prepared prepare_all_gather(detail::WritableArray auto&& x, Defaults) {
+    return prepare_all_gather(x);
+  }
+  void gather(detail::WritableArray auto&& x, Defaults) { gather(x); }
+  Work gather_async(detail::WritableArray auto&& x, Defaults) { return gather_async(x); }
+  Prepared prepare_gather(detail::WritableArray auto&& x, Defaults) { return prepare_gather(x); }
+  void scatter(detail::WritableArray auto&& x, Defaults) { scatter(x); }
+  Work scatter_async(detail::WritableArray auto&& x, Defaults) { return scatter_async(x); }
+  Prepared prepare_scatter(detail::WritableArray auto&& x, Defaults) { return prepare_scatter(x); }
+  void all_to_all(detail::WritableArray auto&& x, Defaults) { all_to_all(x); }
+  Work all_to_all_async(detail::WritableArray auto&& x, Defaults) { return all_to_all_async(x); }
+  Prepared prepare_all_to_all(detail::WritableArray auto&& x, Defaults) {
+    return prepare_all_to_all(x);
+  }
+  void reduce(detail::ReadOnlyArray auto&& x, Defaults) { reduce(x, ArrayView()); }
+  Work reduce_async(detail::ReadOnlyArray auto&& x, Defaults) {
+    return reduce_async(x, ArrayView());
+  }
+  Prepared prepare_reduce(detail::ReadOnlyArray auto&& x, Defaults) {
+    return prepare_reduce(x, ArrayView());
+  }
+  void exscan(detail::ReadOnlyArray auto&& x, Defaults) { exscan(x, ArrayView()); }
+  Work exscan_async(detail::ReadOnlyArray auto&& x, Defaults) {
+    return exscan_async(x, ArrayView());
+  }
+  Prepared prepare_exscan(detail::ReadOnlyArray auto&& x, Defaults) {
+    return prepare_exscan(x, ArrayView());
+  }
+  void gather(detail::ReadOnlyArray auto&& x, Defaults) { gather(x, ArrayView()); }
+  Work gather_async(detail::ReadOnlyArray auto&& x, Defaults) {
+    return gather_async(x, ArrayView());
+  }
+  Prepared prepare_gather(detail::ReadOnlyArray auto&& x, Defaults) {
+    return prepare_gather(x, ArrayView());
+  }
 
   // The v-forms: a part of its own size for each rank. Counts that are not given are asked for
   // first (one small call more, which all ranks must then leave out alike). `out` must hold the
@@ -272,13 +340,11 @@ class Communicator {
                     ArrayView out,
                     Parts out_parts = {},
                     const CallOptions& = {});
-  Work all_gather_v_async(ConstArrayView in,
-                          ArrayView out,
-                          Parts parts = {},
-                          const CallOptions& = {});
-  Work gather_v_async(ConstArrayView in, ArrayView out, Parts parts = {}, const RootOptions& = {});
-  Work scatter_v_async(ConstArrayView in, Parts parts, ArrayView out, const RootOptions& = {});
-  Work all_to_all_v_async(ConstArrayView in,
+  Work all_gather_v_async(
+      BorrowedView in, ArrayView out, Parts parts = {}, const CallOptions& = {});
+  Work gather_v_async(BorrowedView in, ArrayView out, Parts parts = {}, const RootOptions& = {});
+  Work scatter_v_async(BorrowedView in, Parts parts, ArrayView out, const RootOptions& = {});
+  Work all_to_all_v_async(BorrowedView in,
                           Parts in_parts,
                           ArrayView out,
                           Parts out_parts = {},
@@ -301,7 +367,7 @@ class Communicator {
   // agree on both sides; see allow_shorter.
   void send(ConstArrayView in, int destination, const MessageOptions& = {});
   Received recv(ArrayView out, int source, const MessageOptions& = {});
-  Work send_async(ConstArrayView in, int destination, const MessageOptions& = {});
+  Work send_async(BorrowedView in, int destination, const MessageOptions& = {});
   Work recv_async(ArrayView out, int source, const MessageOptions& = {});
   // Waits until a message onto the host is there, and tells of it without taking it: the next recv
   // from that source with that tag does. `source` and the tag may be any. An object's message (see

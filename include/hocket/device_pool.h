@@ -145,14 +145,14 @@ class DevicePool {
 
   // --- Movement -----------------------------------------------------------------------------
   // out[i] = in, a copy for each. `in` may lie on any worker, or in host memory.
-  void broadcast(ConstArrayView in, std::span<const ArrayView> out, const PoolCallOptions& = {});
+  void broadcast(BorrowedView in, std::span<const ArrayView> out, const PoolCallOptions& = {});
   // out[i] = in[from[i]]: what each worker gets of a list of arrays, wherever they lie.
   void distribute(std::span<const ConstArrayView> in,
                   std::span<const int> from,
                   std::span<const ArrayView> out,
                   const PoolCallOptions& = {});
   // The arrays of `out`, one after the other, are `in`; they may differ in size.
-  void scatter(ConstArrayView in, std::span<const ArrayView> out, const PoolCallOptions& = {});
+  void scatter(BorrowedView in, std::span<const ArrayView> out, const PoolCallOptions& = {});
   // `out`, on any worker or in host memory, is the arrays of `in` one after the other.
   void gather(std::span<const ConstArrayView> in, ArrayView out, const PoolCallOptions& = {});
   // The same, for every worker.

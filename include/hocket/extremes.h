@@ -27,7 +27,7 @@ struct Extremes {
 struct ExtremeOptions {
   // Integers, one an element: what this rank knows each by, such as its place in a larger array.
   // `indices` gets that of the rank that has the extreme. All ranks give one, or none does.
-  std::optional<ConstArrayView> index = {};
+  std::optional<BorrowedView> index = {};
   std::optional<Duration> deadline = {};
   std::optional<StreamRef> stream = {};  // of arrays on a GPU
 };
@@ -40,11 +40,11 @@ void argmin(Communicator& comm,
             const Extremes& out,
             const ExtremeOptions& options = {});
 Work argmin_async(Communicator& comm,
-                  ConstArrayView in,
+                  BorrowedView in,
                   const Extremes& out,
                   const ExtremeOptions& options = {});
 Prepared prepare_argmin(Communicator& comm,
-                        ConstArrayView in,
+                        BorrowedView in,
                         const Extremes& out,
                         const ExtremeOptions& options = {});
 void argmax(Communicator& comm,
@@ -52,11 +52,11 @@ void argmax(Communicator& comm,
             const Extremes& out,
             const ExtremeOptions& options = {});
 Work argmax_async(Communicator& comm,
-                  ConstArrayView in,
+                  BorrowedView in,
                   const Extremes& out,
                   const ExtremeOptions& options = {});
 Prepared prepare_argmax(Communicator& comm,
-                        ConstArrayView in,
+                        BorrowedView in,
                         const Extremes& out,
                         const ExtremeOptions& options = {});
 

@@ -102,7 +102,7 @@ class Matmul {
   void operator()(ConstArrayView a,
                   ConstArrayView b,
                   ConstArrayView c,
-                  ArrayView d,
+                  detail::TypedArrayView d,
                   const MatmulScale& scale = {},
                   std::optional<StreamRef> stream = {});
 

@@ -42,9 +42,12 @@ class SymmetricArray {
  public:
   explicit SymmetricArray(std::shared_ptr<symmetric::SymmetricBlock> block) noexcept;
 
-  ArrayView local() const noexcept;
-  operator ArrayView() const noexcept { return local(); }
-  operator ConstArrayView() const noexcept { return local(); }
+  ArrayView local() const& noexcept;
+  operator ArrayView() const& noexcept { return local(); }
+  operator ConstArrayView() const& noexcept { return local(); }
+  ArrayView local() const&& = delete;          // hocket: this is a temporary: give it a name
+  operator ArrayView() const&& = delete;       // hocket: this is a temporary: give it a name
+  operator ConstArrayView() const&& = delete;  // hocket: this is a temporary: give it a name
   // The array of another rank of the communicator that made it, as mapped here. What it holds is
   // defined only between calls that order the ranks (a barrier, a collective). Throws
   // InvalidArgument where that rank's is not mapped here, which NVSHMEM's heap may have.
@@ -55,9 +58,11 @@ class SymmetricArray {
   MemoryKind memory() const noexcept { return local().memory(); }
   // 64-byte aligned, at least.
   template <Element T>
-  T* data() const noexcept {
+  T* data() const& noexcept {
     return static_cast<T*>(local().data());
   }
+  template <Element T>
+  T* data() const&& = delete;  // hocket: this is a temporary: give it a name
   // Gives this rank's hold up; views must not be used afterwards.
   void free() noexcept { block_.reset(); }
   // Keeps the memory alive, for views that travel (NumPy arrays).

@@ -50,7 +50,7 @@ class Work {
   // false when time ran out (the call goes on). Throws the call's error.
   bool wait_for(Duration timeout);
   // The same without a limit of its own.
-  void synchronize() { wait_for(kForever); }
+  void synchronize() { static_cast<void>(wait_for(kForever)); }
 
   // True when finished, with or without error. Never blocks; gives the call a chance to move.
   bool test();

@@ -59,10 +59,10 @@ void keep_all(Handle& handle, ExtremesPlan& plan) {
   handle.result = plan.result();
 }
 
-template <typename Result>
-using Find = Result (*)(Communicator&, ConstArrayView, const Extremes&, const ExtremeOptions&);
+template <typename Result, typename In = BorrowedView>
+using Find = Result (*)(Communicator&, In, const Extremes&, const ExtremeOptions&);
 
-template <Find<void> kFind, Find<Work> kStart, Find<Prepared> kPrepare>
+template <Find<void, ConstArrayView> kFind, Find<Work> kStart, Find<Prepared> kPrepare>
 void define_extreme(CommunicatorClass& cls, const std::string& name, const char* help) {
   using nb::arg;
   const auto add =

@@ -25,17 +25,16 @@ OperatorOptions operator_options(const Options& options) {
 }
 
 // What C++ has for an operator of the program's own.
-template <typename Result>
-using OwnVerb =
-    Result (*)(Communicator&, ConstArrayView, ArrayView, const Operator&, const OperatorOptions&);
+template <typename Result, typename In = BorrowedView>
+using OwnVerb = Result (*)(Communicator&, In, ArrayView, const Operator&, const OperatorOptions&);
 
 // As regular_verbs; those of `kOwn...` are for an operator of the program's own.
 template <
     typename Options,
     void (Communicator::*kBlock)(ConstArrayView, ArrayView, const typename Options::Base&),
-    Work (Communicator::*kStart)(ConstArrayView, ArrayView, const typename Options::Base&),
-    Prepared (Communicator::*kPrepare)(ConstArrayView, ArrayView, const typename Options::Base&),
-    OwnVerb<void> kOwnBlock,
+    Work (Communicator::*kStart)(BorrowedView, ArrayView, const typename Options::Base&),
+    Prepared (Communicator::*kPrepare)(BorrowedView, ArrayView, const typename Options::Base&),
+    OwnVerb<void, ConstArrayView> kOwnBlock,
     OwnVerb<Work> kOwnStart,
     OwnVerb<Prepared> kOwnPrepare>
 constexpr Verbs<Options> verbs_of() {

@@ -83,8 +83,8 @@ struct Verbs {
 // Of a collective that takes an array in and one out.
 template <typename Options,
           void (Communicator::*kBlock)(ConstArrayView, ArrayView, const Options&),
-          Work (Communicator::*kStart)(ConstArrayView, ArrayView, const Options&),
-          Prepared (Communicator::*kPrepare)(ConstArrayView, ArrayView, const Options&)>
+          Work (Communicator::*kStart)(BorrowedView, ArrayView, const Options&),
+          Prepared (Communicator::*kPrepare)(BorrowedView, ArrayView, const Options&)>
 constexpr Verbs<Options> regular_verbs() {
   using P = Plan<Options>;
   return {

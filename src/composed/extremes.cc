@@ -364,13 +364,13 @@ void argmin(Communicator& comm,
   AskedExtremes(comm, ReduceOp::kMin, in, out, options).run();
 }
 Work argmin_async(Communicator& comm,
-                  ConstArrayView in,
+                  BorrowedView in,
                   const Extremes& out,
                   const ExtremeOptions& options) {
   return AskedExtremes(comm, ReduceOp::kMin, in, out, options).start();
 }
 Prepared prepare_argmin(Communicator& comm,
-                        ConstArrayView in,
+                        BorrowedView in,
                         const Extremes& out,
                         const ExtremeOptions& options) {
   return AskedExtremes(comm, ReduceOp::kMin, in, out, options).prepare();
@@ -383,13 +383,13 @@ void argmax(Communicator& comm,
   AskedExtremes(comm, ReduceOp::kMax, in, out, options).run();
 }
 Work argmax_async(Communicator& comm,
-                  ConstArrayView in,
+                  BorrowedView in,
                   const Extremes& out,
                   const ExtremeOptions& options) {
   return AskedExtremes(comm, ReduceOp::kMax, in, out, options).start();
 }
 Prepared prepare_argmax(Communicator& comm,
-                        ConstArrayView in,
+                        BorrowedView in,
                         const Extremes& out,
                         const ExtremeOptions& options) {
   return AskedExtremes(comm, ReduceOp::kMax, in, out, options).prepare();

@@ -168,14 +168,14 @@ void all_reduce(Communicator& comm,
   AskedReduction(comm, Kind::kAllReduce, in, out, op, options).run();
 }
 Work all_reduce_async(Communicator& comm,
-                      ConstArrayView in,
+                      BorrowedView in,
                       ArrayView out,
                       const Operator& op,
                       const OperatorOptions& options) {
   return AskedReduction(comm, Kind::kAllReduce, in, out, op, options).start();
 }
 Prepared prepare_all_reduce(Communicator& comm,
-                            ConstArrayView in,
+                            BorrowedView in,
                             ArrayView out,
                             const Operator& op,
                             const OperatorOptions& options) {
@@ -190,14 +190,14 @@ void reduce(Communicator& comm,
   AskedReduction(comm, Kind::kReduce, in, out, op, options).run();
 }
 Work reduce_async(Communicator& comm,
-                  ConstArrayView in,
+                  BorrowedView in,
                   ArrayView out,
                   const Operator& op,
                   const OperatorOptions& options) {
   return AskedReduction(comm, Kind::kReduce, in, out, op, options).start();
 }
 Prepared prepare_reduce(Communicator& comm,
-                        ConstArrayView in,
+                        BorrowedView in,
                         ArrayView out,
                         const Operator& op,
                         const OperatorOptions& options) {
@@ -212,14 +212,14 @@ void reduce_scatter(Communicator& comm,
   AskedReduction(comm, Kind::kReduceScatter, in, out, op, options).run();
 }
 Work reduce_scatter_async(Communicator& comm,
-                          ConstArrayView in,
+                          BorrowedView in,
                           ArrayView out,
                           const Operator& op,
                           const OperatorOptions& options) {
   return AskedReduction(comm, Kind::kReduceScatter, in, out, op, options).start();
 }
 Prepared prepare_reduce_scatter(Communicator& comm,
-                                ConstArrayView in,
+                                BorrowedView in,
                                 ArrayView out,
                                 const Operator& op,
                                 const OperatorOptions& options) {
@@ -234,14 +234,14 @@ void scan(Communicator& comm,
   AskedReduction(comm, Kind::kScan, in, out, op, options).run();
 }
 Work scan_async(Communicator& comm,
-                ConstArrayView in,
+                BorrowedView in,
                 ArrayView out,
                 const Operator& op,
                 const OperatorOptions& options) {
   return AskedReduction(comm, Kind::kScan, in, out, op, options).start();
 }
 Prepared prepare_scan(Communicator& comm,
-                      ConstArrayView in,
+                      BorrowedView in,
                       ArrayView out,
                       const Operator& op,
                       const OperatorOptions& options) {
@@ -256,14 +256,14 @@ void exscan(Communicator& comm,
   AskedReduction(comm, Kind::kExscan, in, out, op, options).run();
 }
 Work exscan_async(Communicator& comm,
-                  ConstArrayView in,
+                  BorrowedView in,
                   ArrayView out,
                   const Operator& op,
                   const OperatorOptions& options) {
   return AskedReduction(comm, Kind::kExscan, in, out, op, options).start();
 }
 Prepared prepare_exscan(Communicator& comm,
-                        ConstArrayView in,
+                        BorrowedView in,
                         ArrayView out,
                         const Operator& op,
                         const OperatorOptions& options) {

@@ -1,14 +1,14 @@
 // The v-forms: where counts are not given, one small call asks for them first.
 
-#include "world/communicator_impl.h"
 #include "call/operation.h"
+#include "world/communicator_impl.h"
 
 namespace hocket {
 
-using world::CommunicatorImpl;
 using call::Request;
 using engine::Kind;
 using engine::Signature;
+using world::CommunicatorImpl;
 
 namespace {
 
@@ -140,7 +140,7 @@ void Communicator::all_gather_v(ConstArrayView in,
                                 const CallOptions& o) {
   impl_->run(::hocket::all_gather_v(*impl_, in, out, parts, o).request);
 }
-Work Communicator::all_gather_v_async(ConstArrayView in,
+Work Communicator::all_gather_v_async(BorrowedView in,
                                       ArrayView out,
                                       Parts parts,
                                       const CallOptions& o) {
@@ -149,7 +149,7 @@ Work Communicator::all_gather_v_async(ConstArrayView in,
 void Communicator::gather_v(ConstArrayView in, ArrayView out, Parts parts, const RootOptions& o) {
   impl_->run(::hocket::gather_v(*impl_, in, out, parts, o).request);
 }
-Work Communicator::gather_v_async(ConstArrayView in,
+Work Communicator::gather_v_async(BorrowedView in,
                                   ArrayView out,
                                   Parts parts,
                                   const RootOptions& o) {
@@ -158,7 +158,7 @@ Work Communicator::gather_v_async(ConstArrayView in,
 void Communicator::scatter_v(ConstArrayView in, Parts parts, ArrayView out, const RootOptions& o) {
   impl_->run(::hocket::scatter_v(in, parts, out, o));
 }
-Work Communicator::scatter_v_async(ConstArrayView in,
+Work Communicator::scatter_v_async(BorrowedView in,
                                    Parts parts,
                                    ArrayView out,
                                    const RootOptions& o) {
@@ -170,7 +170,7 @@ void Communicator::reduce_scatter_v(ConstArrayView in,
                                     const ReduceOptions& o) {
   impl_->run(::hocket::reduce_scatter_v(*impl_, in, out, counts, o).request);
 }
-Work Communicator::reduce_scatter_v_async(ConstArrayView in,
+Work Communicator::reduce_scatter_v_async(BorrowedView in,
                                           ArrayView out,
                                           std::span<const std::size_t> counts,
                                           const ReduceOptions& o) {
@@ -181,7 +181,7 @@ void Communicator::all_to_all_v(
   impl_->run(::hocket::all_to_all_v(*impl_, in, in_parts, out, out_parts, o).request);
 }
 Work Communicator::all_to_all_v_async(
-    ConstArrayView in, Parts in_parts, ArrayView out, Parts out_parts, const CallOptions& o) {
+    BorrowedView in, Parts in_parts, ArrayView out, Parts out_parts, const CallOptions& o) {
   return Work(
       impl_->start(::hocket::all_to_all_v(*impl_, in, in_parts, out, out_parts, o).request));
 }

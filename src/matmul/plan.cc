@@ -247,7 +247,7 @@ void Matmul::operator()(ConstArrayView a,
 void Matmul::operator()(ConstArrayView a,
                         ConstArrayView b,
                         ConstArrayView c,
-                        ArrayView d,
+                        detail::TypedArrayView d,
                         const MatmulScale& scale,
                         std::optional<StreamRef> stream) {
   plan_->execute(a, b, &c, d, scale, stream);

@@ -82,11 +82,12 @@ void DevicePool::map(std::span<const int> workers,
       options);
 }
 
-void DevicePool::broadcast(ConstArrayView in,
+void DevicePool::broadcast(BorrowedView in,
                            std::span<const ArrayView> out,
                            const PoolCallOptions& options) {
   const std::vector<int> from(out.size(), 0);
-  pool::distribute(*pool_, {&in, 1}, from, out, options.streams);
+  const ConstArrayView one = in;
+  pool::distribute(*pool_, {&one, 1}, from, out, options.streams);
 }
 
 void DevicePool::distribute(std::span<const ConstArrayView> in,
@@ -96,7 +97,7 @@ void DevicePool::distribute(std::span<const ConstArrayView> in,
   pool::distribute(*pool_, in, from, out, options.streams);
 }
 
-void DevicePool::scatter(ConstArrayView in,
+void DevicePool::scatter(BorrowedView in,
                          std::span<const ArrayView> out,
                          const PoolCallOptions& options) {
   pool::scatter(*pool_, in, out, options.streams);

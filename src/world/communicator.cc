@@ -126,15 +126,13 @@ void Communicator::all_reduce(ConstArrayView in, ArrayView out, const ReduceOpti
 Work Communicator::all_reduce_async(ArrayView inout, const ReduceOptions& o) {
   return Work(impl_->start(ask(Kind::kAllReduce, inout, o)));
 }
-Work Communicator::all_reduce_async(ConstArrayView in, ArrayView out, const ReduceOptions& o) {
+Work Communicator::all_reduce_async(BorrowedView in, ArrayView out, const ReduceOptions& o) {
   return Work(impl_->start(ask(Kind::kAllReduce, in, out, o)));
 }
 Prepared Communicator::prepare_all_reduce(ArrayView inout, const ReduceOptions& o) {
   return prepare(impl_, ask(Kind::kAllReduce, inout, o));
 }
-Prepared Communicator::prepare_all_reduce(ConstArrayView in,
-                                          ArrayView out,
-                                          const ReduceOptions& o) {
+Prepared Communicator::prepare_all_reduce(BorrowedView in, ArrayView out, const ReduceOptions& o) {
   return prepare(impl_, ask(Kind::kAllReduce, in, out, o));
 }
 
@@ -147,15 +145,13 @@ void Communicator::reduce(ConstArrayView in, ArrayView out, const ReduceRootOpti
 Work Communicator::reduce_async(ArrayView inout, const ReduceRootOptions& o) {
   return Work(impl_->start(ask(Kind::kReduce, inout, o)));
 }
-Work Communicator::reduce_async(ConstArrayView in, ArrayView out, const ReduceRootOptions& o) {
+Work Communicator::reduce_async(BorrowedView in, ArrayView out, const ReduceRootOptions& o) {
   return Work(impl_->start(ask(Kind::kReduce, in, out, o)));
 }
 Prepared Communicator::prepare_reduce(ArrayView inout, const ReduceRootOptions& o) {
   return prepare(impl_, ask(Kind::kReduce, inout, o));
 }
-Prepared Communicator::prepare_reduce(ConstArrayView in,
-                                      ArrayView out,
-                                      const ReduceRootOptions& o) {
+Prepared Communicator::prepare_reduce(BorrowedView in, ArrayView out, const ReduceRootOptions& o) {
   return prepare(impl_, ask(Kind::kReduce, in, out, o));
 }
 
@@ -168,13 +164,13 @@ void Communicator::scan(ConstArrayView in, ArrayView out, const ReduceOptions& o
 Work Communicator::scan_async(ArrayView inout, const ReduceOptions& o) {
   return Work(impl_->start(ask(Kind::kScan, inout, o)));
 }
-Work Communicator::scan_async(ConstArrayView in, ArrayView out, const ReduceOptions& o) {
+Work Communicator::scan_async(BorrowedView in, ArrayView out, const ReduceOptions& o) {
   return Work(impl_->start(ask(Kind::kScan, in, out, o)));
 }
 Prepared Communicator::prepare_scan(ArrayView inout, const ReduceOptions& o) {
   return prepare(impl_, ask(Kind::kScan, inout, o));
 }
-Prepared Communicator::prepare_scan(ConstArrayView in, ArrayView out, const ReduceOptions& o) {
+Prepared Communicator::prepare_scan(BorrowedView in, ArrayView out, const ReduceOptions& o) {
   return prepare(impl_, ask(Kind::kScan, in, out, o));
 }
 
@@ -187,13 +183,13 @@ void Communicator::exscan(ConstArrayView in, ArrayView out, const ReduceOptions&
 Work Communicator::exscan_async(ArrayView inout, const ReduceOptions& o) {
   return Work(impl_->start(ask(Kind::kExscan, inout, o)));
 }
-Work Communicator::exscan_async(ConstArrayView in, ArrayView out, const ReduceOptions& o) {
+Work Communicator::exscan_async(BorrowedView in, ArrayView out, const ReduceOptions& o) {
   return Work(impl_->start(ask(Kind::kExscan, in, out, o)));
 }
 Prepared Communicator::prepare_exscan(ArrayView inout, const ReduceOptions& o) {
   return prepare(impl_, ask(Kind::kExscan, inout, o));
 }
-Prepared Communicator::prepare_exscan(ConstArrayView in, ArrayView out, const ReduceOptions& o) {
+Prepared Communicator::prepare_exscan(BorrowedView in, ArrayView out, const ReduceOptions& o) {
   return prepare(impl_, ask(Kind::kExscan, in, out, o));
 }
 
@@ -206,13 +202,13 @@ void Communicator::reduce_scatter(ConstArrayView in, ArrayView out, const Reduce
 Work Communicator::reduce_scatter_async(ArrayView inout, const ReduceOptions& o) {
   return Work(impl_->start(ask(Kind::kReduceScatter, inout, o)));
 }
-Work Communicator::reduce_scatter_async(ConstArrayView in, ArrayView out, const ReduceOptions& o) {
+Work Communicator::reduce_scatter_async(BorrowedView in, ArrayView out, const ReduceOptions& o) {
   return Work(impl_->start(ask(Kind::kReduceScatter, in, out, o)));
 }
 Prepared Communicator::prepare_reduce_scatter(ArrayView inout, const ReduceOptions& o) {
   return prepare(impl_, ask(Kind::kReduceScatter, inout, o));
 }
-Prepared Communicator::prepare_reduce_scatter(ConstArrayView in,
+Prepared Communicator::prepare_reduce_scatter(BorrowedView in,
                                               ArrayView out,
                                               const ReduceOptions& o) {
   return prepare(impl_, ask(Kind::kReduceScatter, in, out, o));
@@ -227,13 +223,13 @@ void Communicator::broadcast(ConstArrayView in, ArrayView out, const RootOptions
 Work Communicator::broadcast_async(ArrayView inout, const RootOptions& o) {
   return Work(impl_->start(ask(Kind::kBroadcast, inout, o)));
 }
-Work Communicator::broadcast_async(ConstArrayView in, ArrayView out, const RootOptions& o) {
+Work Communicator::broadcast_async(BorrowedView in, ArrayView out, const RootOptions& o) {
   return Work(impl_->start(ask(Kind::kBroadcast, in, out, o)));
 }
 Prepared Communicator::prepare_broadcast(ArrayView inout, const RootOptions& o) {
   return prepare(impl_, ask(Kind::kBroadcast, inout, o));
 }
-Prepared Communicator::prepare_broadcast(ConstArrayView in, ArrayView out, const RootOptions& o) {
+Prepared Communicator::prepare_broadcast(BorrowedView in, ArrayView out, const RootOptions& o) {
   return prepare(impl_, ask(Kind::kBroadcast, in, out, o));
 }
 
@@ -246,13 +242,13 @@ void Communicator::all_gather(ConstArrayView in, ArrayView out, const CallOption
 Work Communicator::all_gather_async(ArrayView inout, const CallOptions& o) {
   return Work(impl_->start(ask(Kind::kAllGather, inout, o)));
 }
-Work Communicator::all_gather_async(ConstArrayView in, ArrayView out, const CallOptions& o) {
+Work Communicator::all_gather_async(BorrowedView in, ArrayView out, const CallOptions& o) {
   return Work(impl_->start(ask(Kind::kAllGather, in, out, o)));
 }
 Prepared Communicator::prepare_all_gather(ArrayView inout, const CallOptions& o) {
   return prepare(impl_, ask(Kind::kAllGather, inout, o));
 }
-Prepared Communicator::prepare_all_gather(ConstArrayView in, ArrayView out, const CallOptions& o) {
+Prepared Communicator::prepare_all_gather(BorrowedView in, ArrayView out, const CallOptions& o) {
   return prepare(impl_, ask(Kind::kAllGather, in, out, o));
 }
 
@@ -265,13 +261,13 @@ void Communicator::gather(ConstArrayView in, ArrayView out, const RootOptions& o
 Work Communicator::gather_async(ArrayView inout, const RootOptions& o) {
   return Work(impl_->start(ask(Kind::kGather, inout, o)));
 }
-Work Communicator::gather_async(ConstArrayView in, ArrayView out, const RootOptions& o) {
+Work Communicator::gather_async(BorrowedView in, ArrayView out, const RootOptions& o) {
   return Work(impl_->start(ask(Kind::kGather, in, out, o)));
 }
 Prepared Communicator::prepare_gather(ArrayView inout, const RootOptions& o) {
   return prepare(impl_, ask(Kind::kGather, inout, o));
 }
-Prepared Communicator::prepare_gather(ConstArrayView in, ArrayView out, const RootOptions& o) {
+Prepared Communicator::prepare_gather(BorrowedView in, ArrayView out, const RootOptions& o) {
   return prepare(impl_, ask(Kind::kGather, in, out, o));
 }
 
@@ -284,13 +280,13 @@ void Communicator::scatter(ConstArrayView in, ArrayView out, const RootOptions& 
 Work Communicator::scatter_async(ArrayView inout, const RootOptions& o) {
   return Work(impl_->start(ask(Kind::kScatter, inout, o)));
 }
-Work Communicator::scatter_async(ConstArrayView in, ArrayView out, const RootOptions& o) {
+Work Communicator::scatter_async(BorrowedView in, ArrayView out, const RootOptions& o) {
   return Work(impl_->start(ask(Kind::kScatter, in, out, o)));
 }
 Prepared Communicator::prepare_scatter(ArrayView inout, const RootOptions& o) {
   return prepare(impl_, ask(Kind::kScatter, inout, o));
 }
-Prepared Communicator::prepare_scatter(ConstArrayView in, ArrayView out, const RootOptions& o) {
+Prepared Communicator::prepare_scatter(BorrowedView in, ArrayView out, const RootOptions& o) {
   return prepare(impl_, ask(Kind::kScatter, in, out, o));
 }
 
@@ -303,13 +299,13 @@ void Communicator::all_to_all(ConstArrayView in, ArrayView out, const CallOption
 Work Communicator::all_to_all_async(ArrayView inout, const CallOptions& o) {
   return Work(impl_->start(ask(Kind::kAllToAll, inout, o)));
 }
-Work Communicator::all_to_all_async(ConstArrayView in, ArrayView out, const CallOptions& o) {
+Work Communicator::all_to_all_async(BorrowedView in, ArrayView out, const CallOptions& o) {
   return Work(impl_->start(ask(Kind::kAllToAll, in, out, o)));
 }
 Prepared Communicator::prepare_all_to_all(ArrayView inout, const CallOptions& o) {
   return prepare(impl_, ask(Kind::kAllToAll, inout, o));
 }
-Prepared Communicator::prepare_all_to_all(ConstArrayView in, ArrayView out, const CallOptions& o) {
+Prepared Communicator::prepare_all_to_all(BorrowedView in, ArrayView out, const CallOptions& o) {
   return prepare(impl_, ask(Kind::kAllToAll, in, out, o));
 }
 

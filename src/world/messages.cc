@@ -206,7 +206,7 @@ Received Communicator::recv(ArrayView out, int source, const MessageOptions& opt
   return call::received_of(message.sender);
 }
 
-Work Communicator::send_async(ConstArrayView in, int destination, const MessageOptions& options) {
+Work Communicator::send_async(BorrowedView in, int destination, const MessageOptions& options) {
   const call::CallGuard guard(*impl_);
   impl_->require_usable();
   const Envelope to = envelope(*impl_, destination, true, in, options);
@@ -318,7 +318,7 @@ void Communicator::exchange(std::span<const Outgoing> outgoing,
   const std::vector<Incoming> received = with_somebody(incoming, &Incoming::source);
   if (sent.empty() && received.empty()) return;
   const ConstArrayView first =
-      sent.empty() ? ConstArrayView(received.front().out) : sent.front().in;
+      sent.empty() ? ConstArrayView(received.front().out) : ConstArrayView(sent.front().in);
   for (const Outgoing& one : sent) {
     require_one_memory(first, one.in);
     impl_->require_peer(one.destination);

@@ -77,7 +77,7 @@ class OnGpus final : public SymmetricBlock {
 SymmetricArray::SymmetricArray(std::shared_ptr<symmetric::SymmetricBlock> block) noexcept
     : block_(std::move(block)) {}
 
-ArrayView SymmetricArray::local() const noexcept {
+ArrayView SymmetricArray::local() const& noexcept {
   return block_ ? block_->part(block_->rank()) : ArrayView{};
 }
 

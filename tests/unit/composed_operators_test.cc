@@ -1,12 +1,15 @@
 // Reductions by an operator of one's own, on ranks that are threads.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "hocket/group.h"
@@ -261,6 +264,29 @@ TEST(Operators, DifferentCallsAreAMismatch) {
     }
     require(found.find("all_reduce #1 by an operator float64[4]") != std::string::npos, found);
     require(found.find("all_reduce #1 sum float64[4]") != std::string::npos, found);
+  });
+}
+
+double larger(double a, double b) noexcept { return a > b ? a : b; }
+
+// Plain functions, overloaded ones, and temporaries without state do what they say.
+TEST(OperatorOf, TakesFunctions) {
+  run_threads(3, [](Communicator& comm) {
+    double (*pointer)(double, double) = larger;
+    const double mine = comm.rank() == 1 ? 7.0 : comm.rank();
+    const std::vector<std::pair<Operator, double>> rows{
+        {operator_of<double>(larger), 7},
+        {operator_of<double>(&larger), 7},
+        {operator_of<double>(pointer), 7},
+        {operator_of<double>(std::fmax), 7},
+        {operator_of<double>(std::max<double>), 7},
+        {operator_of<double>(std::plus<>{}), 9},
+        {operator_of<double>([](double a, double b) { return a * 10 + b; }), 72}};
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      Doubles x(5, mine);
+      all_reduce(comm, x, x, rows[i].first);
+      require(x == Doubles(5, rows[i].second), "row " + std::to_string(i));
+    }
   });
 }
 
