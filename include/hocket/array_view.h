@@ -115,7 +115,8 @@ class ConstArrayView {
   // Of an array that has several axes. Collectives that combine arrays or copy them whole refuse
   // those that differ in it; who cuts an array has none.
   constexpr MemoryOrder order() const noexcept { return order_; }
-  constexpr ConstArrayView in_order(MemoryOrder order) const noexcept {
+  [[nodiscard("a view is a value: this one stays as it is")]] constexpr ConstArrayView in_order(
+      MemoryOrder order) const noexcept {
     ConstArrayView view = *this;
     view.order_ = order;
     return view;
@@ -186,7 +187,8 @@ class ArrayView {
   constexpr int device() const noexcept { return device_; }
 
   constexpr MemoryOrder order() const noexcept { return order_; }
-  constexpr ArrayView in_order(MemoryOrder order) const noexcept {
+  [[nodiscard("a view is a value: this one stays as it is")]] constexpr ArrayView in_order(
+      MemoryOrder order) const noexcept {
     ArrayView view = *this;
     view.order_ = order;
     return view;

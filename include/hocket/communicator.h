@@ -134,7 +134,7 @@ struct Parts {
 
 // A checked call, to be made again and again on the same arrays: `op()`. A resource; belongs to one
 // communicator, which it keeps alive. Every rank must prepare and make the same calls.
-class Prepared {
+class [[nodiscard("it is gone, and has called nothing: keep it and call it")]] Prepared {
  public:
   explicit Prepared(std::shared_ptr<world::PreparedCall> call) noexcept;
   Prepared(Prepared&&) noexcept;
@@ -152,7 +152,7 @@ class Prepared {
 // different communicators at once, and one communicator in turns; two threads in one communicator
 // at once is detected and refused. After PeerDied, DeadlineExceeded, Mismatch, Aborted or
 // DeviceError every later call raises the same; after InvalidArgument it can be used further.
-class Communicator {
+class [[nodiscard("dropped, it is destroyed at once: the others call it in vain")]] Communicator {
  public:
   explicit Communicator(std::shared_ptr<world::CommunicatorImpl> impl) noexcept;
   Communicator(Communicator&&) noexcept;
@@ -374,7 +374,8 @@ class Communicator {
   // hocket/object.h) shows as its first part, of bytes. A message whose send is given up is gone.
   Received probe(int source, const MessageOptions& = {});
   // The same without waiting; absent: nothing is there yet.
-  std::optional<Received> probe_now(int source, const MessageOptions& = {});
+  [[nodiscard("whether a message is there")]] std::optional<Received> probe_now(
+      int source, const MessageOptions& = {});
   // Sends to and receives from `peer` at once; in and out may be the same array.
   void send_recv(ConstArrayView in, ArrayView out, int peer, const MessageOptions& = {});
   // Sends to one and receives from another: a ring, a shift.
@@ -422,7 +423,7 @@ class Communicator {
   // PeerDied, which names it. `end_task` returns false, and tells the others nothing, while this
   // rank has calls under way: it may be asked again.
   void begin_task(std::uint32_t number);
-  bool end_task();
+  [[nodiscard("false: the task has not ended, as calls are under way")]] bool end_task();
   // The communicator of the next epoch: those ranks that are left, in their old order, numbered
   // anew. To be called by all of them, after an error that ended this communicator or at any time;
   // calls of the others that wait for this rank then end with Aborted. All that it returns on have
@@ -441,7 +442,7 @@ class Communicator {
   // How often it has been rebuilt: 0 for the first, and for groups made of any.
   int epoch() const;
   // The error that ended this communicator; absent while it works.
-  std::optional<Status> status() const;
+  [[nodiscard("it throws nothing")]] std::optional<Status> status() const;
   // The default deadline of calls on this rank.
   void set_deadline(Duration deadline);
   Duration deadline() const;

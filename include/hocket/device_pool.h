@@ -122,7 +122,7 @@ class PoolWorker {
 // An exception that leaves a worker's function ends the calls between workers that the others are
 // in (`Aborted` there); when all have come back, the first one is thrown in the caller. The pool
 // can be used further.
-class DevicePool {
+class [[nodiscard("dropped, it ends its workers at once: keep it")]] DevicePool {
  public:
   // `workers` of the host. Throws InvalidArgument where it is less than 1.
   explicit DevicePool(int workers, const PoolOptions& options = {});

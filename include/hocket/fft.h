@@ -58,7 +58,7 @@ struct FftOptions {
 // both lie in C order.
 //
 // Of real numbers the spectrum has half the last axis: n / 2 + 1 elements, see `spectrum_of`.
-class Fft {
+class [[nodiscard("it is gone, and has transformed nothing: keep it and call it")]] Fft {
  public:
   // Collective: all that is given is compared. `shape` is the whole array's, for either real kind
   // that of the real one. Throws InvalidArgument, the same on all ranks, where what they give

@@ -46,7 +46,7 @@ class Gpu {
 
 // A resource: memory of a GPU, uninitialized at first. Any thread. Throws DeviceError, which names
 // the size and what is free, where there is not enough.
-class GpuMemory {
+class [[nodiscard("its memory goes with it: keep it")]] GpuMemory {
  public:
   GpuMemory(const Gpu& gpu, std::size_t bytes);
   ~GpuMemory();
@@ -60,7 +60,7 @@ class GpuMemory {
 };
 
 // A resource: work that was captured, to be launched again and again. One thread.
-class GpuGraph {
+class [[nodiscard("it is gone, and was never launched: keep it")]] GpuGraph {
  public:
   ~GpuGraph();
   GpuGraph(GpuGraph&& other) noexcept;

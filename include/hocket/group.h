@@ -20,7 +20,7 @@ class WorldImpl;
 // A resource: this process's part in a job, from `init` to its end. Closing is explicit
 // (`close`) or left to the process's end; neither waits for anybody, but for calls on GPUs under
 // way: see Communicator::close.
-class World {
+class [[nodiscard("dropped, it leaves the job at once: keep it to the end")]] World {
  public:
   World(std::shared_ptr<world::WorldImpl> impl, Communicator communicator) noexcept;
   World(World&&) noexcept;

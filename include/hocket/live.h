@@ -155,7 +155,7 @@ enum class MetricsForm : std::uint8_t { kPrometheus, kOpenMetrics };
 std::string metrics_text(const LiveJob& job, MetricsForm form);
 
 // A resource: a thread that serves the metrics of a job by HTTP, from construction to destruction.
-class MetricsServer {
+class [[nodiscard("dropped, it serves no longer: keep it")]] MetricsServer {
  public:
   // A value. The job: by the process of one of its ranks, or by its name, once it is there.
   struct Options {

@@ -70,7 +70,7 @@ struct MatmulScale {
 
 // A resource: a product to be made again and again, on one communicator, which it keeps alive;
 // one thread. Arrays are without gaps, in the plan's memory.
-class Matmul {
+class [[nodiscard("it is gone, and has multiplied nothing: keep it and call it")]] Matmul {
  public:
   // Collective: all that is given is compared. Throws InvalidArgument, the same on all ranks, where
   // what they give differs, or does not fit together.

@@ -209,9 +209,8 @@ Object broadcast_object(Communicator& comm,
 std::vector<Object> gather_object(Communicator& comm,
                                   const Object& object,
                                   const RootOptions& options = {});
-std::vector<Object> all_gather_object(Communicator& comm,
-                                      const Object& object,
-                                      const CallOptions& options = {});
+[[nodiscard("what came is in it alone")]] std::vector<Object> all_gather_object(
+    Communicator& comm, const Object& object, const CallOptions& options = {});
 // objects[r] of the root, on rank r. The root passes as many as there are ranks; what others pass
 // is ignored.
 Object scatter_object(Communicator& comm,
@@ -226,7 +225,7 @@ void send_object(Communicator& comm,
                  int destination,
                  const MessageOptions& options = {});
 // An object, and who sent it.
-struct ReceivedObject {
+struct [[nodiscard("the message has been taken, and is in it alone")]] ReceivedObject {
   Object object;
   Received from;
 };

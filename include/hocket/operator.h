@@ -30,7 +30,7 @@ namespace hocket {
 using Combine = void (*)(void* left, const void* right, std::size_t count, void* context);
 
 // A value. `context` must outlive the call.
-struct Operator {
+struct [[nodiscard("pass it to hocket::all_reduce or another of its calls")]] Operator {
   Combine combine = nullptr;
   void* context = nullptr;
   // Of the arrays it is for; absent: of whatever dtype they are.

@@ -19,7 +19,7 @@ struct RedistributeOptions {
 // A resource: a redistribution to be made again and again, on one communicator, which it keeps
 // alive; one thread. Each rank holds the box `from` of an array and wants the box `to` of it. Host
 // memory.
-class Redistribution {
+class [[nodiscard("it is gone, and has moved nothing: keep it and call it")]] Redistribution {
  public:
   // Collective: boxes and order of all ranks are compared. Throws InvalidArgument, the same on all
   // ranks, where numbers of axes or orders differ, boxes that are held overlap or leave a gap, or

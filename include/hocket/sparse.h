@@ -121,9 +121,8 @@ SparseMatrix broadcast_sparse(Communicator& comm,
                               const SparseView& mine,
                               const RootOptions& options = {});
 // Every rank's matrix, in rank order; `gather_sparse` at the root alone, nothing elsewhere.
-std::vector<SparseMatrix> all_gather_sparse(Communicator& comm,
-                                            const SparseView& mine,
-                                            const CallOptions& options = {});
+[[nodiscard("what came is in it alone")]] std::vector<SparseMatrix> all_gather_sparse(
+    Communicator& comm, const SparseView& mine, const CallOptions& options = {});
 std::vector<SparseMatrix> gather_sparse(Communicator& comm,
                                         const SparseView& mine,
                                         const RootOptions& options = {});
@@ -132,15 +131,15 @@ SparseMatrix scatter_sparse(Communicator& comm,
                             std::span<const SparseView> matrices,
                             const RootOptions& options = {});
 // matrices[r] goes to rank r; what came, in rank order.
-std::vector<SparseMatrix> all_to_all_sparse(Communicator& comm,
-                                            std::span<const SparseView> matrices,
-                                            const CallOptions& options = {});
+[[nodiscard("what came is in it alone")]] std::vector<SparseMatrix> all_to_all_sparse(
+    Communicator& comm, std::span<const SparseView> matrices, const CallOptions& options = {});
 
 void send_sparse(Communicator& comm,
                  const SparseView& matrix,
                  int destination,
                  const MessageOptions& options = {});
-SparseMatrix recv_sparse(Communicator& comm, int source, const MessageOptions& options = {});
+[[nodiscard("the message has been taken, and is in it alone")]] SparseMatrix recv_sparse(
+    Communicator& comm, int source, const MessageOptions& options = {});
 
 // The sum, or the matrix product, of all ranks' matrices: the root's first, then the others' in
 // rising order. Formats and element types are the root's and must be one on all ranks; sums need
@@ -150,12 +149,12 @@ SparseMatrix reduce_sparse(Communicator& comm,
                            const SparseView& mine,
                            const SparseReduceOptions& options = {});
 // The same on every rank, in rank order.
-SparseMatrix all_reduce_sparse(Communicator& comm,
-                               const SparseView& mine,
-                               const SparseReduceOptions& options = {});
+[[nodiscard("the result is in it alone")]] SparseMatrix all_reduce_sparse(
+    Communicator& comm, const SparseView& mine, const SparseReduceOptions& options = {});
 // Rank r gets the reduction of all ranks' matrices[r], in rank order.
-SparseMatrix reduce_scatter_sparse(Communicator& comm,
-                                   std::span<const SparseView> matrices,
-                                   const SparseReduceOptions& options = {});
+[[nodiscard("the result is in it alone")]] SparseMatrix reduce_scatter_sparse(
+    Communicator& comm,
+    std::span<const SparseView> matrices,
+    const SparseReduceOptions& options = {});
 
 }  // namespace hocket

@@ -113,7 +113,7 @@ class Store {
 };
 
 // In this process: for threads, tests and jobs of one.
-std::shared_ptr<Store> make_memory_store();
+[[nodiscard("it goes with its last owner")]] std::shared_ptr<Store> make_memory_store();
 
 // Puts `prefix` before every key and name.
 std::shared_ptr<Store> make_prefix_store(std::shared_ptr<Store> store, std::string prefix);
@@ -138,13 +138,14 @@ struct StoreClientOptions {
 
 // A client of a StoreServer. Throws RendezvousError when nobody serves, when either side does not
 // know the key, and when job, epoch, rank or size are refused, and says which.
-std::shared_ptr<Store> connect_store(const StoreClientOptions& options);
+[[nodiscard("dropped, it disconnects at once")]] std::shared_ptr<Store> connect_store(
+    const StoreClientOptions& options);
 
 // A resource: the server and its one thread. On loopback and AF_UNIX its clients prove the key by a
 // mutual HMAC-SHA256 challenge (AF_UNIX without a key: by their user); on other addresses they
 // speak TLS 1.3 with the key. Frames, keys, values and clients are bounded; who has not proved
 // anything gets few bytes, little time and nobody's place. Made and closed by one thread.
-class StoreServer {
+class [[nodiscard("dropped, it serves no longer: keep it")]] StoreServer {
  public:
   struct Options {
     // An address of this host, or "unix:NAME" (an abstract AF_UNIX name, without a port).

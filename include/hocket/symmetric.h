@@ -38,7 +38,7 @@ struct SymmetricOptions {
 // A resource: this rank's part of a symmetric array and the views of the others'. The memory lives
 // until the last rank has released it; that of a GPU is given up once that GPU has no work any
 // more. Cheap to move; any thread.
-class SymmetricArray {
+class [[nodiscard("its memory goes with it: keep it")]] SymmetricArray {
  public:
   explicit SymmetricArray(std::shared_ptr<symmetric::SymmetricBlock> block) noexcept;
 

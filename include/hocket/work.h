@@ -29,7 +29,7 @@ struct Received {
 // has returned or `test` has said true; with an error too, nobody touches them afterwards.
 // Destroying a pending Work cancels the call, which fails the communicator on all ranks; a call on
 // a GPU just goes on, and its arrays must stay alive as long as the stream needs them.
-class Work {
+class [[nodiscard("dropped while pending, it ends the communicator: keep it and wait()")]] Work {
  public:
   Work() noexcept;  // of nothing: done, without error
   explicit Work(std::shared_ptr<call::Operation> operation) noexcept;
@@ -48,7 +48,7 @@ class Work {
 
   // Waits in this thread for at most `timeout`: true when the call has finished, on the GPU too;
   // false when time ran out (the call goes on). Throws the call's error.
-  bool wait_for(Duration timeout);
+  [[nodiscard("false: time ran out, and the call goes on")]] bool wait_for(Duration timeout);
   // The same without a limit of its own.
   void synchronize() { static_cast<void>(wait_for(kForever)); }
 
@@ -56,11 +56,11 @@ class Work {
   bool test();
 
   // The error of a finished call; absent while it is pending or when it succeeded.
-  std::optional<Status> error() const;
+  [[nodiscard("it throws nothing")]] std::optional<Status> error() const;
 
   // Of a finished recv_async: who sent, the answer to kAnySource. Absent while it is pending, when
   // it failed, and of every other call.
-  std::optional<Received> received() const;
+  [[nodiscard("it does not wait")]] std::optional<Received> received() const;
 
   // Calls `f` once when the call finishes, at once if it has: in the thread that finished it, so it
   // must neither block nor throw. Calls of that communicator, and waits for them, are refused.

@@ -70,7 +70,8 @@ std::unique_ptr<Bootstrap> bootstrap_argument(nb::handle bootstrap, nb::handle m
 void refuse_joining(Bootstrap* group) {
   if (group == nullptr) return;
   try {
-    without_gil([&] { hocket::init(*group, {.rank = -1}); });  // nobody has that rank
+    // Nobody has that rank.
+    without_gil([&] { static_cast<void>(hocket::init(*group, {.rank = -1})); });
   } catch (const nb::python_error& error) {
     if (!error.matches(PyExc_Exception)) throw;  // no failure of the group's: Ctrl-C
   } catch (const std::exception&) {              // as it should

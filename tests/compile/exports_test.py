@@ -36,6 +36,7 @@ def main():
     of_c = [path for path in headers if path.name in ("c.h", "c_operators.h")]
     cpp = "\n".join(path.read_text() for path in headers if path not in of_c)
     code = re.sub(r"//.*", "", cpp)
+    code = re.sub(r"\[\[nodiscard.*?\]\] *", "", code)
     classes = set(DECLARED_CLASS.findall(code))
     functions = set(DECLARED_FUNCTION.findall(code))
     c_header = "\n".join(path.read_text() for path in of_c)

@@ -216,3 +216,34 @@ void operators(Communicator& c) {
   kept = hocket::reduce_scatter_async(c, x, y, std::plus<>{});  //! pass hocket::operator_of<double>
   made = hocket::prepare_reduce_scatter(c, x, y, sum);  //! pass hocket::operator_of<double>(function)
 }
+
+// --- What must not be dropped -------------------------------------------------------------------
+void dropped(Communicator& c, hocket::World& world) {
+  c.all_reduce_async(x);                    //! keep it and wait()
+  c.send_async(x, 1);                       //! keep it and wait()
+  c.barrier_async();                        //! keep it and wait()
+  c.all_gather_v_async(x, y);               //! keep it and wait()
+  hocket::argmin_async(c, x, {});           //! keep it and wait()
+  made.start();                             //! keep it and wait()
+  c.prepare_all_reduce(x);                  //! keep it and call it
+  c.split({.color = 1});                    //! the others call it in vain
+  c.duplicate();                            //! the others call it in vain
+  c.new_group(std::array{0});               //! the others call it in vain
+  c.rebuild();                              //! the others call it in vain
+  world.new_group(std::array{0});           //! the others call it in vain
+  hocket::init();                           //! keep it to the end
+  c.symmetric().empty<float>(4);            //! its memory goes with it
+  c.probe_now(0);                           //! whether a message is there
+  c.status();                               //! it throws nothing
+  c.end_task();                             //! calls are under way
+  kept.wait_for(hocket::Duration(1));       //! the call goes on
+  kept.error();                             //! it throws nothing
+  kept.received();                          //! it does not wait
+  operator_of<double>(std::plus<>{});       //! pass it to hocket::all_reduce
+  hocket::recv_object(c, 0);                //! the message has been taken
+  hocket::recv_sparse(c, 0);                //! the message has been taken
+  hocket::all_gather_object(c, {});         //! what came is in it alone
+  hocket::all_reduce_sparse(c, {});         //! the result is in it alone
+  hocket::connect_store({});                //! it disconnects at once
+  hocket::make_memory_store();              //! it goes with its last owner
+}

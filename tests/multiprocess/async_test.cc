@@ -200,10 +200,10 @@ TEST(Async, ACallbackIsRefusedCallsOfItsCommunicator) {
     std::vector<int> z(10);
     const std::vector<std::function<void(Work&)>> uses{
         [&](Work&) { comm.barrier(); },
-        [&](Work&) { comm.barrier_async(); },
+        [&](Work&) { static_cast<void>(comm.barrier_async()); },
         [&](Work&) { comm.send(x, peer); },
-        [&](Work&) { comm.duplicate(); },
-        [&](Work&) { comm.rebuild(); },
+        [&](Work&) { static_cast<void>(comm.duplicate()); },
+        [&](Work&) { static_cast<void>(comm.rebuild()); },
         [&](Work& pending) { pending.wait(); },
         [&](Work& pending) { pending.wait_for(std::chrono::seconds(5)); },
         [&](Work&) { comm.close(); },

@@ -312,7 +312,7 @@ TEST(Limits, TooSmallFilesAreAClearError) {
   const auto ranks = run_job({.size = 2}, [](Rank& rank) {
     const rlimit limit{.rlim_cur = 4096, .rlim_max = 4096};
     setrlimit(RLIMIT_FSIZE, &limit);
-    rank.attempt("init", [&] { rank.join(); });
+    rank.attempt("init", [&] { static_cast<void>(rank.join()); });
   });
   EXPECT_EQ(ranks[0].get("init"), "Error");
   EXPECT_NE(ranks[0].get("init.message").find("ulimit -f"), std::string::npos)
@@ -343,7 +343,7 @@ TEST(Settings, ThatOneRankRefusesOthersHearOf) {
     SCOPED_TRACE(name);
     const auto ranks = run_job({.size = 3}, [name = name, value = value](Rank& rank) {
       if (rank.rank() == 1) setenv(name, value, 1);
-      rank.attempt("init", [&] { init(rank.init_options()); });
+      rank.attempt("init", [&] { static_cast<void>(init(rank.init_options())); });
     });
     for (const std::size_t other : {0, 2}) {
       EXPECT_EQ(ranks[other].get("init"), "RendezvousError");
@@ -360,7 +360,7 @@ TEST(Settings, ThatDifferAreNamedWhereCallsWouldEndNowhere) {
     SCOPED_TRACE(name);
     const auto ranks = run_job({.size = 3}, [name = name, value = value](Rank& rank) {
       if (rank.rank() == 1) setenv(name, value, 1);
-      rank.attempt("init", [&] { init(rank.init_options()); });
+      rank.attempt("init", [&] { static_cast<void>(init(rank.init_options())); });
     });
     for (const Result& rank : ranks) {
       EXPECT_EQ(rank.get("init"), "RendezvousError");
@@ -389,7 +389,7 @@ TEST(Limits, OneRankWithLessAddressSpaceIsAClearError) {
     }
     InitOptions options = rank.init_options();
     options.timeout = std::chrono::seconds(2);
-    rank.attempt("init", [&] { init(options); });
+    rank.attempt("init", [&] { static_cast<void>(init(options)); });
   });
   EXPECT_EQ(ranks[1].get("init"), "Error");
   EXPECT_NE(ranks[1].get("init.message").find("ulimit -v"), std::string::npos)

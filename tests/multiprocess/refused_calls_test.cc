@@ -155,7 +155,7 @@ TEST(Refused, WhatNothingStandsInForIsNamedByInit) {
       SCOPED_TRACE(fmt::format("{} {}", call, error));
       const auto ranks = run_job({.size = 3}, [&](Rank& rank) {
         if (rank.rank() == 1) refusing::refuse(call, error);
-        rank.attempt("init", [&] { rank.join(); });
+        rank.attempt("init", [&] { static_cast<void>(rank.join()); });
       });
       EXPECT_EQ(ranks[1].get("init"), "Error");
       const std::string message = ranks[1].get("init.message");

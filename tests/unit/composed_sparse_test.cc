@@ -252,7 +252,8 @@ TEST(Sparse, WhatOneRankGetsWrongAllHearOf) {
     std::vector<std::int32_t> late(4, static_cast<std::int32_t>(good.entries()));
     late[0] = 1;
     bad.offsets = late;
-    text = refusal([&] { all_reduce_sparse(comm, comm.rank() == 1 ? bad : good.view()); });
+    text = refusal(
+        [&] { static_cast<void>(all_reduce_sparse(comm, comm.rank() == 1 ? bad : good.view())); });
     require(text.find("offsets begins with 1, expected 0") != std::string::npos, text);
     late[0] = 0;
     late[3] = static_cast<std::int32_t>(good.entries()) + 3;
@@ -261,28 +262,34 @@ TEST(Sparse, WhatOneRankGetsWrongAllHearOf) {
 
     bad = good;
     bad.rows = 4;
-    text = refusal([&] { all_gather_sparse(comm, comm.rank() == 0 ? bad : good.view()); });
+    text = refusal(
+        [&] { static_cast<void>(all_gather_sparse(comm, comm.rank() == 0 ? bad : good.view())); });
     require(text.find("expected as many indices as values, and 5 offsets") != std::string::npos,
             text);
 
     bad = good;
     bad.values = {nullptr, bad.values.count(), bad.values.dtype()};
-    text = refusal([&] { all_gather_sparse(comm, comm.rank() == 0 ? bad : good.view()); });
+    text = refusal(
+        [&] { static_cast<void>(all_gather_sparse(comm, comm.rank() == 0 ? bad : good.view())); });
     require(text.find("elements at a null address") != std::string::npos, text);
     bad.values = {good.view().values.data(), bad.values.count(), static_cast<DType>(99)};
-    text = refusal([&] { all_gather_sparse(comm, comm.rank() == 0 ? bad : good.view()); });
+    text = refusal(
+        [&] { static_cast<void>(all_gather_sparse(comm, comm.rank() == 0 ? bad : good.view())); });
     require(text.find("the dtype of values of mine is none of") != std::string::npos, text);
     bad = good;
     bad.columns = SIZE_MAX;
-    text = refusal([&] { all_gather_sparse(comm, comm.rank() == 0 ? bad : good.view()); });
+    text = refusal(
+        [&] { static_cast<void>(all_gather_sparse(comm, comm.rank() == 0 ? bad : good.view())); });
     require(text.find("entries is more than can be counted") != std::string::npos, text);
 
     const auto other =
         to_sparse<double, std::int32_t>(dense_of(0, 0, 3, 2), 3, 2, SparseFormat::kCsr);
-    text = refusal([&] { all_reduce_sparse(comm, comm.rank() == 1 ? other : good); });
+    text = refusal(
+        [&] { static_cast<void>(all_reduce_sparse(comm, comm.rank() == 1 ? other : good)); });
     require(text.find("3 x 2, expected 3 rows and 3 columns") != std::string::npos, text);
     text = refusal([&] {
-      all_reduce_sparse(comm, comm.rank() == 0 ? other : good, {.op = SparseOp::kMatrixProduct});
+      static_cast<void>(all_reduce_sparse(
+          comm, comm.rank() == 0 ? other : good, {.op = SparseOp::kMatrixProduct}));
     });
     require(text.find("expected 2 rows") != std::string::npos, text);
 

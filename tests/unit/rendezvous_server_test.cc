@@ -129,7 +129,8 @@ TEST(StoreServerTest, RefusesAWrongKey) {
   const StoreServer server(options);
   auto client = client_of(server, options, 0);
   client.key = Key::generate();
-  expect_says(message_of([&] { connect_store(client); }), "did not accept this job's key");
+  expect_says(message_of([&] { static_cast<void>(connect_store(client)); }),
+              "did not accept this job's key");
   expect_serves(server, options, 0);
 }
 
@@ -138,9 +139,10 @@ TEST(StoreServerTest, RefusesNoKeyAndSaysHowToMakeOne) {
   const StoreServer server(options);
   auto client = client_of(server, options, 0);
   client.key.reset();
-  expect_says(message_of([&] { connect_store(client); }), "HOCKET_KEY_FILE");
+  expect_says(message_of([&] { static_cast<void>(connect_store(client)); }), "HOCKET_KEY_FILE");
   client.trust_network = true;
-  expect_says(message_of([&] { connect_store(client); }), "this process has none");
+  expect_says(message_of([&] { static_cast<void>(connect_store(client)); }),
+              "this process has none");
   EXPECT_THROW(StoreServer({.size = 2}), RendezvousError);
 }
 
@@ -149,7 +151,8 @@ TEST(StoreServerTest, AKeyDoesNotOpenAServerWithout) {
   const StoreServer server(options);
   auto client = client_of(server, options, 0);
   client.key = Key::generate();
-  expect_says(message_of([&] { connect_store(client); }), "did not accept this job's key");
+  expect_says(message_of([&] { static_cast<void>(connect_store(client)); }),
+              "did not accept this job's key");
 }
 
 TEST(StoreServerTest, RefusesASecondClaimantUntilTheFirstHasLeft) {
@@ -157,13 +160,13 @@ TEST(StoreServerTest, RefusesASecondClaimantUntilTheFirstHasLeft) {
   const StoreServer server(options);
   const auto client = client_of(server, options, 3);
   auto first = connect_store(client);
-  expect_says(message_of([&] { connect_store(client); }), "rank 3 is taken");
+  expect_says(message_of([&] { static_cast<void>(connect_store(client)); }), "rank 3 is taken");
   first->close();
   EXPECT_THROW(first->set("k", {}), RendezvousError);
   auto second = connect_store(client);
   // Without a goodbye the claim stays: the rank may still be alive somewhere.
   second.reset();
-  expect_says(message_of([&] { connect_store(client); }), "rank 3 is taken");
+  expect_says(message_of([&] { static_cast<void>(connect_store(client)); }), "rank 3 is taken");
 }
 
 TEST(StoreServerTest, OneOfManyClaimantsWins) {
@@ -186,21 +189,24 @@ TEST(StoreServerTest, RefusesWhatDoesNotBelong) {
   const auto options = options_of(4);
   const StoreServer server(options);
   auto client = client_of(server, options, 4);
-  expect_says(message_of([&] { connect_store(client); }), "rank 4 is out of range");
+  expect_says(message_of([&] { static_cast<void>(connect_store(client)); }),
+              "rank 4 is out of range");
   client.rank = 1;
   client.size = 8;
-  expect_says(message_of([&] { connect_store(client); }), "one of 8, but the store");
+  expect_says(message_of([&] { static_cast<void>(connect_store(client)); }),
+              "one of 8, but the store");
   client.size = 4;
   client.epoch = 1;
-  expect_says(message_of([&] { connect_store(client); }), "serves epoch 2");
+  expect_says(message_of([&] { static_cast<void>(connect_store(client)); }), "serves epoch 2");
   client.epoch = 2;
   client.job = "job 2";
-  expect_says(message_of([&] { connect_store(client); }), "another job than \"job 2\"");
+  expect_says(message_of([&] { static_cast<void>(connect_store(client)); }),
+              "another job than \"job 2\"");
   client.job = "job 1";
   client.rank = -1;
   EXPECT_THROW(connect_store(client), InvalidArgument);
   client.rank = 1;
-  connect_store(client);
+  static_cast<void>(connect_store(client));
 }
 
 TEST(StoreServerTest, TellsOfAnotherJobWhenTheTimeRunsOutInAHandshake) {
@@ -210,7 +216,7 @@ TEST(StoreServerTest, TellsOfAnotherJobWhenTheTimeRunsOutInAHandshake) {
     StoreClientOptions other = client_of(server, options, 0);
     other.job = "job 2";
     other.timeout = std::chrono::milliseconds(400);
-    expect_says(message_of([&] { connect_store(other); }), "another job");
+    expect_says(message_of([&] { static_cast<void>(connect_store(other)); }), "another job");
   }
 }
 
@@ -232,7 +238,8 @@ TEST(StoreServerTest, TakesNoMoreClientsThanItsLimit) {
   const StoreServer server(options);
   const auto first = connect_store(client_of(server, options, 0));
   const auto second = connect_store(client_of(server, options, 1));
-  expect_says(message_of([&] { connect_store(client_of(server, options, 2)); }), "has 2 clients");
+  expect_says(message_of([&] { static_cast<void>(connect_store(client_of(server, options, 2))); }),
+              "has 2 clients");
 }
 
 TEST(StoreServerTest, HoldsNoMoreBytesThanItsLimit) {
@@ -281,10 +288,11 @@ TEST(StoreServerTest, WhatWaitsCountsAgainstItsLimit) {
 
 TEST(StoreServerTest, SaysWhereNobodyServes) {
   StoreClientOptions client{.address = "127.0.0.1:1", .key = Key::generate(), .timeout = kShort};
-  expect_says(message_of([&] { connect_store(client); }),
+  expect_says(message_of([&] { static_cast<void>(connect_store(client)); }),
               "no store could be reached at 127.0.0.1:1 in 0.03 s");
   client.address = testing::unique_unix_address();
-  expect_says(message_of([&] { connect_store(client); }), "no store could be reached at unix:");
+  expect_says(message_of([&] { static_cast<void>(connect_store(client)); }),
+              "no store could be reached at unix:");
   client.address = "nonsense";
   EXPECT_THROW(connect_store(client), InvalidArgument);
 }
@@ -296,7 +304,8 @@ TEST(StoreServerTest, TellsWhenWhatListensIsNoStore) {
       .key = Key::generate(),
       .timeout = std::chrono::milliseconds(200)};
   // It takes the connection, in its backlog, and is silent.
-  expect_says(message_of([&] { connect_store(client); }), "did not answer as a hocket store");
+  expect_says(message_of([&] { static_cast<void>(connect_store(client)); }),
+              "did not answer as a hocket store");
   client.timeout = kPatience;
   std::thread other([&listener] {
     os::wait_ready(listener.get(), os::Readiness::kRead, Deadline::in(kPatience));
@@ -306,7 +315,7 @@ TEST(StoreServerTest, TellsWhenWhatListensIsNoStore) {
     os::send_all(accepted, as_bytes("220 mail.example ESMTP\r\n"), Deadline::in(kPatience));
     EXPECT_TRUE(is_closed_by_server(accepted));
   });
-  expect_says(message_of([&] { connect_store(client); }), "is no hocket store");
+  expect_says(message_of([&] { static_cast<void>(connect_store(client)); }), "is no hocket store");
   other.join();
 }
 
@@ -335,7 +344,8 @@ TEST(StoreServerTest, ARogueServerWithoutTheKeyIsSeen) {
       .address = "127.0.0.1:" + std::to_string(os::local_port(listener.get())),
       .key = Key::generate(),
       .timeout = kPatience};
-  expect_says(message_of([&] { connect_store(client); }), "does not know this job's key");
+  expect_says(message_of([&] { static_cast<void>(connect_store(client)); }),
+              "does not know this job's key");
   rogue.join();
 }
 
@@ -360,7 +370,8 @@ TEST(StoreServerTest, AProofServesForOneServerAlone) {
   });
   auto client = client_of(server, options, 0);
   client.address = "127.0.0.1:" + std::to_string(os::local_port(listener.get()));
-  expect_says(message_of([&] { connect_store(client); }), "is forwarded to a store at port");
+  expect_says(message_of([&] { static_cast<void>(connect_store(client)); }),
+              "is forwarded to a store at port");
   between.join();
 }
 

@@ -173,10 +173,10 @@ TEST(TlsStoreTest, AWrongKeyIsSaidToBeOne) {
   const StoreServer server(options);
   auto client = testing::client_of(server, options, 0);
   client.key = Key::generate();
-  const auto message = testing::message_of([&] { connect_store(client); });
+  const auto message = testing::message_of([&] { static_cast<void>(connect_store(client)); });
   EXPECT_NE(message.find("do not share a key"), std::string::npos) << message;
   client.key.reset();
-  const auto no_key = testing::message_of([&] { connect_store(client); });
+  const auto no_key = testing::message_of([&] { static_cast<void>(connect_store(client)); });
   EXPECT_NE(no_key.find("hocket key FILE"), std::string::npos) << no_key;
 }
 

@@ -44,11 +44,11 @@ TEST_F(MovedFrom, ACommunicatorIsRefused) {
                  {[&] { comm.rank(); },
                   [&] { comm.name(); },
                   [&] { comm.all_reduce(x); },
-                  [&] { comm.all_reduce_async(x); },
-                  [&] { comm.prepare_all_reduce(x); },
+                  [&] { static_cast<void>(comm.all_reduce_async(x)); },
+                  [&] { static_cast<void>(comm.prepare_all_reduce(x)); },
                   [&] { comm.send(x, 0); },
                   [&] { comm.barrier(); },
-                  [&] { comm.duplicate(); },
+                  [&] { static_cast<void>(comm.duplicate()); },
                   [&] { comm.reproducible_sum(x, x); },
                   [&] { broadcast_object(comm, Object(1)); },
                   [&] { comm.set_deadline(kForever); },
@@ -60,7 +60,7 @@ TEST_F(MovedFrom, ACommunicatorIsRefused) {
 TEST_F(MovedFrom, APreparedCallIsRefused) {
   Prepared prepared = world.communicator().prepare_all_reduce(x);
   Prepared other = std::move(prepared);
-  expect_refused("Prepared", {[&] { prepared(); }, [&] { prepared.start(); }});
+  expect_refused("Prepared", {[&] { prepared(); }, [&] { static_cast<void>(prepared.start()); }});
   other();
 }
 
