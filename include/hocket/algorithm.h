@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "hocket/cplusplus.h"
+#include "hocket/abi.h"
 
 namespace hocket {
 

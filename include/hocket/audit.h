@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "hocket/abi.h"
 #include "hocket/types.h"
 
 namespace hocket {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "hocket/cplusplus.h"
+#include "hocket/abi.h"
 
 namespace hocket {
 

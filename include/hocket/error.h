@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "hocket/cplusplus.h"
+#include "hocket/abi.h"
 
 namespace hocket {
 

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "hocket/abi.h"
 #include "hocket/held.h"
 #include "hocket/stream.h"
 #include "hocket/types.h"

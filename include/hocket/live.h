@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "hocket/cplusplus.h"
+#include "hocket/abi.h"
 #include "hocket/error.h"
 #include "hocket/held.h"
 

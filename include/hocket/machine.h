@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "hocket/cplusplus.h"
+#include "hocket/abi.h"
 
 namespace hocket {
 

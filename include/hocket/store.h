@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "hocket/abi.h"
 #include "hocket/held.h"
 #include "hocket/types.h"
 
