@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <climits>
 
+#include "base/limit.h"
+#include "hocket/error.h"
+
 namespace hocket::base {
 
 Deadline Deadline::in(Duration after) noexcept {
@@ -28,6 +31,16 @@ std::string in_seconds(Duration duration) {
   if (duration == kForever) return "ever";
   const double seconds = std::chrono::duration<double>(duration).count();
   return seconds < 100 ? fmt::format("{:.3g} s", seconds) : fmt::format("{:.0f} s", seconds);
+}
+
+void require_limit(const std::optional<Duration>& limit, const char* name) {
+  if (!limit || *limit > Duration::zero()) return;
+  throw InvalidArgument(fmt::format("{} is {}, expected more than 0 s", name, in_seconds(*limit)));
+}
+
+void require_patience(Duration patience, const char* name) {
+  if (patience >= Duration::zero()) return;
+  throw InvalidArgument(fmt::format("{} is {}, expected 0 s or more", name, in_seconds(patience)));
 }
 
 }  // namespace hocket::base

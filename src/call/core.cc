@@ -175,6 +175,7 @@ void Core::run_as(const Signature& shown, const Request& request) {
   const CallGuard guard(*this);
   require_usable();
   require_members();
+  require_limit(shown.kind, request.deadline);
   CallStorage storage;
   Plan plan = checked(request, storage, &shown);
   execute(plan, shown, request.deadline, &storage);

@@ -153,6 +153,11 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   // Both in the turn. What is not known to be a refusal is thrown as it is.
   [[noreturn]] void refuse(engine::Kind kind, const InvalidArgument& reason);
   [[noreturn]] void refuse_caught(engine::Kind kind);
+  // Refuses a call whose limit is none; see base/limit.h.
+  void require_limit(engine::Kind kind, const std::optional<Duration>& limit) {
+    if (limit && *limit <= Duration::zero()) [[unlikely]]
+      refuse_limit(kind, limit);
+  }
   // From here to the end of this object's life the others count on this rank's next calls, and are
   // not to be met in different ones: what this rank cannot begin ends the communicator.
   class Bound {
@@ -253,6 +258,7 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   std::exception_ptr ended() override;
   void fail_caught(std::uint64_t sequence) noexcept override;
   void refuse_after_leaving() const;
+  void refuse_limit(engine::Kind kind, const std::optional<Duration>& limit);
   void find_lost(const failure::Awaited& awaited);
   void hear_of_last_calls();
   void announce_refusal(std::uint64_t sequence,

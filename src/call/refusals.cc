@@ -3,6 +3,7 @@
 // of it at once instead of waiting, and all stay in step.
 #include <fmt/format.h>
 
+#include "base/limit.h"
 #include "call/core.h"
 #include "failure/caught.h"
 
@@ -67,6 +68,14 @@ void Core::refuse_caught(Kind kind) {
   } catch (...) {
     announce_refusal(ledger_->next(), kind, reason_of_caught().view());
     throw;
+  }
+}
+
+void Core::refuse_limit(Kind kind, const std::optional<Duration>& limit) {
+  try {
+    base::require_limit(limit, "deadline");
+  } catch (...) {
+    refuse_caught(kind);
   }
 }
 

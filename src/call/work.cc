@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "base/limit.h"
 #include "call/core.h"
 #include "call/operation.h"
 
@@ -47,6 +48,7 @@ void Work::wait(StreamRef stream) {
 }
 
 bool Work::wait_for(Duration timeout) {
+  base::require_patience(timeout, "timeout");
   const auto operation = operation_;  // a callback may let go of this
   if (!operation) return true;
   const auto until = base::Deadline::in(timeout);

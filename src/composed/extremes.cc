@@ -13,6 +13,7 @@
 
 #include "algorithm/scratch.h"
 #include "base/hash.h"
+#include "base/limit.h"
 #include "call/request.h"
 #include "composed/by_function.h"
 #include "core/dispatch.h"
@@ -286,7 +287,10 @@ class AskedExtremes {
   Kind kind() const { return op_ == ReduceOp::kMin ? Kind::kArgmin : Kind::kArgmax; }
   bool is_on_gpu() const { return in_.memory() != MemoryKind::kHost; }
   void check() const {
-    impl_->before_call(kind(), [&] { require_sound(op_, in_, out_, options_.index); });
+    impl_->before_call(kind(), [&] {
+      require_sound(op_, in_, out_, options_.index);
+      base::require_limit(options_.deadline, "deadline");
+    });
   }
   std::size_t index_bytes() const { return options_.index ? size_of(options_.index->dtype()) : 0; }
   Signature signature() const {

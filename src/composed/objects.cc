@@ -40,12 +40,18 @@ auto before_call(Communicator& comm, const char* call, const Part& part) {
 class TimeLeft {
  public:
   TimeLeft(const Communicator& comm, const std::optional<Duration>& deadline)
-      : end_(base::Deadline::in(deadline.value_or(comm.deadline()))) {}
-  CallOptions call() const { return {.deadline = end_.left()}; }
-  RootOptions root(int rank) const { return {.root = rank, .deadline = end_.left()}; }
-  MessageOptions message(int tag) const { return {.tag = tag, .deadline = end_.left()}; }
+      : given_(deadline.value_or(comm.deadline())), end_(base::Deadline::in(given_)) {}
+  CallOptions call() const { return {.deadline = left()}; }
+  RootOptions root(int rank) const { return {.root = rank, .deadline = left()}; }
+  MessageOptions message(int tag) const { return {.tag = tag, .deadline = left()}; }
 
  private:
+  // A limit, also once the time has passed. What is none is left for the first call to refuse.
+  Duration left() const {
+    return given_ > Duration::zero() ? std::max(end_.left(), Duration(1)) : given_;
+  }
+
+  Duration given_;
   base::Deadline end_;
 };
 

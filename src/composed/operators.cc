@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/hash.h"
+#include "base/limit.h"
 #include "call/membership.h"
 #include "call/request.h"
 #include "composed/by_function.h"
@@ -70,6 +71,7 @@ class AskedReduction {
   composed::Checked made() const {
     return impl_->before_call(kind_, [&] {
       require_sound();
+      base::require_limit(deadline_, "deadline");
       return composed::Checked{
           .engine = std::make_shared<OwnReduction>(
               *impl_,

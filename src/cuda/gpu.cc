@@ -7,6 +7,7 @@
 
 #include "base/config.h"
 #include "base/deadline.h"
+#include "base/limit.h"
 #include "cuda/context.h"
 #include "cuda/memory.h"
 #include "cuda/quiet.h"
@@ -17,6 +18,7 @@ namespace hocket {
 namespace {
 
 Duration allowed(std::optional<Duration> asked) {
+  base::require_limit(asked, "deadline");
   return asked ? *asked : base::Config::from_environment().deadline;
 }
 

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/config.h"
+#include "base/limit.h"
 #include "base/lookout.h"
 #include "joining/attendance.h"
 #include "joining/bootstrap.h"
@@ -27,6 +28,8 @@ struct StartSettings {
 };
 
 StartSettings read_settings(const InitOptions& options, const world::MakeProviders& make) {
+  base::require_limit(options.timeout, "timeout");
+  base::require_limit(options.deadline, "deadline");
   return {.config = base::Config::from_environment(),
           .providers = world::configured(make, options.library_folders)};
 }

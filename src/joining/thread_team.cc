@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/config.h"
+#include "base/limit.h"
 #include "base/threads.h"
 #include "failure/caught.h"
 #include "joining/meeting.h"
@@ -31,6 +32,7 @@ std::string team_folder(const std::string& directory) {
 }  // namespace
 
 TeamResources team_resources(const InitOptions& options, const world::MakeProviders& make) {
+  base::require_limit(options.deadline, "deadline");
   const base::Config config = base::Config::from_environment();
   auto providers = world::configured(make, options.library_folders);
   auto libraries =

@@ -1,6 +1,7 @@
 // The public verbs: each says what is asked, in a Request; CommunicatorImpl does the rest.
 #include "hocket/communicator.h"
 
+#include "base/limit.h"
 #include "call/operation.h"
 #include "hocket/audit.h"
 #include "world/communicator_impl.h"
@@ -34,12 +35,20 @@ std::span<const int> Communicator::hosts() const { return impl_->membership().ho
 void Communicator::abort(const std::string& reason) { impl_->abort(reason); }
 void Communicator::refuse(const std::string& reason) { impl_->refuse_call(Kind::kNone, reason); }
 Communicator Communicator::rebuild(const RebuildOptions& options) {
+  try {
+    base::require_limit(options.deadline, "deadline");
+  } catch (const InvalidArgument& reason) {
+    impl_->refuse_rebuild(reason.what());
+  }
   return Communicator(impl_->rebuild(options));
 }
 void Communicator::refuse_rebuild(const std::string& reason) { impl_->refuse_rebuild(reason); }
 int Communicator::epoch() const { return impl_->membership().epoch; }
 std::optional<Status> Communicator::status() const { return impl_->status(); }
-void Communicator::set_deadline(Duration deadline) { impl_->set_deadline(deadline); }
+void Communicator::set_deadline(Duration deadline) {
+  base::require_limit(deadline, "deadline");
+  impl_->set_deadline(deadline);
+}
 Duration Communicator::deadline() const { return impl_->deadline(); }
 
 void set_audited(Communicator& communicator, bool audited) {

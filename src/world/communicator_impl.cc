@@ -105,6 +105,7 @@ void CommunicatorImpl::run(const Request& request) {
   const CallGuard guard(*this);
   require_usable();
   require_members();
+  require_limit(request.kind, request.deadline);
   if (AnyPlan* const kept = kept_of(request)) return execute(*kept, request, nullptr);
   CallStorage storage;
   AnyPlan plan = checked(request, storage);
@@ -116,6 +117,7 @@ std::shared_ptr<Operation> CommunicatorImpl::start(const Request& request) {
   const CallGuard guard(*this);
   require_usable();
   require_members();
+  require_limit(request.kind, request.deadline);
   if (AnyPlan* const kept = kept_of(request)) return enqueue(*kept, request, {});
   CallStorage storage;
   AnyPlan plan = checked(request, storage);
@@ -127,6 +129,7 @@ std::shared_ptr<Operation> CommunicatorImpl::start(const Request& request) {
 AnyPlan CommunicatorImpl::prepare(const Request& request, CallStorage& storage) {
   const CallGuard guard(*this);
   require_usable();
+  require_limit(request.kind, request.deadline);
   return checked(request, storage);
 }
 

@@ -9,6 +9,7 @@
 #include <iterator>
 #include <vector>
 
+#include "base/limit.h"
 #include "call/operation.h"
 #include "device/calls.h"
 #include "world/communicator_impl.h"
@@ -80,6 +81,7 @@ Envelope envelope(CommunicatorImpl& impl,
                   ConstArrayView array,
                   const MessageOptions& options) {
   call::require_array(array, sends ? "in" : "out");
+  base::require_limit(options.deadline, "deadline");
   const bool any = !sends && peer == kAnySource;
   if (impl.rank() >= 0 && !any && peer != kNullRank && (peer < 0 || peer >= impl.size())) {
     throw InvalidArgument(fmt::format("{} is {}, expected a rank from 0 to {}{}, or -2 for nobody",
@@ -309,6 +311,7 @@ void Communicator::exchange(std::span<const Outgoing> outgoing,
                             std::span<const Incoming> incoming,
                             const MessageOptions& options) {
   require_plain(options);
+  base::require_limit(options.deadline, "deadline");
   const call::CallGuard guard(*impl_);
   impl_->require_usable();
   for (const Outgoing& one : outgoing) envelope(*impl_, one.destination, true, one.in, options);
