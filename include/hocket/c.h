@@ -256,8 +256,8 @@ int hocket_reduce_async(hocket_comm* comm,
                         int32_t root,
                         const hocket_call_options* options,
                         hocket_work** work);
-// What ranks 0 to this one bring, combined; exscan leaves out this rank's own, and rank 0's `out`
-// as it is.
+/* Combines what ranks 0 to this one bring; exscan leaves out this rank's own, and rank 0's `out`
+ * as it is. */
 int hocket_scan(hocket_comm* comm,
                 const hocket_array* in,
                 const hocket_array* out,

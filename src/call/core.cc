@@ -107,7 +107,7 @@ void Core::refuse_forked() const {
   if (!forks_.forked()) return;
   throw InvalidArgument(fmt::format(
       "this process was forked after hocket::init; communicator {} belongs to its parent. Start "
-      "ranks with `hocket run` or by spawning, or call init in the child",
+      "ranks with `hocket run`, and other processes by spawning instead of forking",
       membership_.name));
 }
 

@@ -24,7 +24,7 @@ class ByOperator : public Collective {
   ByOperator(hocket_comm* comm, const hocket_operator* op, const hocket_call_options* options)
       : Collective(comm, options) {
     if (op == nullptr) refuse()("op is null; it has the function");
-    const hocket_operator known = hocket::capi::read(refuse(), op, "hocket_operator");
+    const hocket_operator known = hocket::capi::read(refuse(), op, "hocket_operator", "op");
     if (known.combine == nullptr) refuse()("op->combine is null; it is the function");
     try {
       kept_ = std::make_shared<hocket_operator>(known);

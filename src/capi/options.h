@@ -139,20 +139,23 @@ inline constexpr std::size_t kFirstSize<hocket_operator> = 32;
 
 // The caller's options, which may be of an older version, or of a newer one that says nothing more.
 template <typename T>
-T read(const Refusal& refuse, const T* options, const char* type) {
+T read(const Refusal& refuse,
+       const T* options,
+       const char* type,
+       const std::string& name = "options") {
   static_assert(kFirstSize<T> != 0 && sizeof(T) >= kFirstSize<T>);
   T known{};
   if (options == nullptr) return known;
   constexpr std::size_t kMost = 4096;
   const std::size_t size = options->size;
   if (size < kFirstSize<T> || size > kMost) {
-    refuse("options->size is " + std::to_string(size) + ", expected sizeof(" + type + "), " +
+    refuse(name + "->size is " + std::to_string(size) + ", expected sizeof(" + type + "), " +
            std::to_string(sizeof(T)));
   }
   const auto* bytes = reinterpret_cast<const unsigned char*>(options);
   for (std::size_t i = sizeof(T); i < size; ++i) {
     if (bytes[i] == 0) continue;
-    refuse("options have a field that this version of hocket does not know, at byte " +
+    refuse(name + " has a field that this version of hocket does not know, at byte " +
            std::to_string(i) + " of " + type + "; this is " + hocket_version());
   }
   std::memcpy(&known, options, std::min(size, sizeof(T)));

@@ -245,15 +245,17 @@ std::string Texts::sentence_of_difference(const Failure& f, const std::string& w
         f.culprit,
         other);
   }
+  const bool is_message = f.signature.kind == Kind::kSend || f.signature.kind == Kind::kRecv;
   return fmt::format(
-      "ranks called different things {}: rank {} called {}, rank {} called {}{}; all ranks must "
-      "make the same calls in the same order",
+      "ranks called different things {}: rank {} called {}, rank {} called {}{}; {}",
       where,
       f.reporter,
       one,
       f.culprit,
       other,
-      one == other ? unseen_difference(f.other) : "");
+      one == other ? unseen_difference(f.other) : "",
+      is_message ? "give the receive an array as it is sent, or a longer one and allow_shorter"
+                 : "all ranks must make the same calls in the same order");
 }
 
 std::string Texts::sentence(const Failure& f) const {

@@ -191,6 +191,14 @@ static void wrong_arguments(void) {
   newer.later = 1;
   LAST_REFUSED("does not know", hocket_barrier(world, &newer.known), hocket_barrier(world, NULL));
 
+  /* An operator has its size, too, and is named. */
+  double number = 1;
+  const hocket_array one = {&number, 1, HOCKET_FLOAT64, HOCKET_MEMORY_HOST};
+  const hocket_operator sizeless = {0};
+  LAST_REFUSED("op->size is 0, expected sizeof(hocket_operator), 32",
+               hocket_all_reduce_by(world, NULL, &one, &sizeless, NULL),
+               hocket_barrier(world, NULL));
+
   hocket_symmetric* symmetric = NULL;
   LAST_REFUSED("dtype is 40",
                hocket_symmetric_empty(world, 1, 40, NULL, &symmetric),

@@ -323,6 +323,10 @@ TEST(Mismatch, OfMessagesNamesBothSides) {
             fmt::format("{}[{}]", sent.integers ? "int32" : "float32", sent.count);
         EXPECT_NE(rank.get("call.message").find(expected), std::string::npos)
             << rank.get("call.message");
+        EXPECT_TRUE(rank.get("call.message")
+                        .ends_with("; give the receive an array as it is sent, or a longer one and "
+                                   "allow_shorter"))
+            << rank.get("call.message");
       }
     }
   }
