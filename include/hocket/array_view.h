@@ -17,7 +17,7 @@
 #include <concepts>
 #include <cstddef>
 #include <memory>
-#include <ranges>
+#include <span>  // has the concepts of ranges, but not the views of <ranges>
 #include <type_traits>
 #include <utility>
 #include <vector>

@@ -67,40 +67,31 @@ struct ObjectArray {
 // may be used by different threads. Asking for the wrong kind, a missing key or an index out of
 // range throws InvalidArgument, as does building what cannot be: a string that is not UTF-8, a key
 // twice.
+//
+// Its members are not inline: a program that includes this and has no objects compiles faster.
 class Object {
  public:
   using Entry = std::pair<Object, Object>;
 
-  Object() noexcept = default;  // none
-  ~Object() = default;
-  Object(const Object&) = default;
-  // Leaves none behind.
-  Object(Object&& other) noexcept
-      : kind_(std::exchange(other.kind_, ObjectKind::kNone)), value_(std::move(other.value_)) {
-    other.value_ = std::monostate();
-  }
+  Object() noexcept;  // none
+  ~Object();
+  Object(const Object&);
+  Object(Object&& other) noexcept;  // leaves none behind
   // What is assigned may be a part of this, which goes.
-  Object& operator=(Object other) noexcept {
-    std::swap(kind_, other.kind_);
-    std::swap(value_, other.value_);
-    return *this;
-  }
-  Object(bool value) noexcept : kind_(ObjectKind::kBool), value_(value) {}
+  Object& operator=(Object other) noexcept;
+  Object(bool value) noexcept;
   template <std::integral T>
-  requires(!std::same_as<T, bool> && sizeof(T) <= 8) Object(T value) : kind_(ObjectKind::kInteger) {
-    if (std::in_range<std::int64_t>(value)) {
-      value_ = static_cast<std::int64_t>(value);
-    } else {
-      *this = unsigned_integer(static_cast<std::uint64_t>(value));
-    }
-  }
+  requires(!std::same_as<T, bool> && sizeof(T) <= 8) Object(T value)
+      : Object(std::in_range<std::int64_t>(value)
+                   ? signed_integer(static_cast<std::int64_t>(value))
+                   : unsigned_integer(static_cast<std::uint64_t>(value))) {}
   template <std::floating_point T>
   requires(sizeof(T) <= 8) Object(T value)
-  noexcept : kind_(ObjectKind::kDouble), value_(static_cast<double>(value)) {}
-  Object(std::complex<double> value) noexcept : kind_(ObjectKind::kComplex), value_(value) {}
+  noexcept : Object(real(static_cast<double>(value))) {}
+  Object(std::complex<double> value) noexcept;
   Object(std::string text);
-  Object(std::string_view text) : Object(std::string(text)) {}
-  Object(const char* text) : Object(std::string(text)) {}
+  Object(std::string_view text);
+  Object(const char* text);
   // A dict: Object{{"loss", 0.5}, {"step", 7}}.
   Object(std::initializer_list<Entry> entries);
 
@@ -129,7 +120,7 @@ class Object {
   bool as_bool() const;
   // An integer that fits 64 bits; for larger ones see `magnitude` and `decimal`.
   std::int64_t as_integer() const;
-  bool fits_int64() const noexcept { return std::holds_alternative<std::int64_t>(value_); }
+  bool fits_int64() const noexcept;
   bool is_negative() const;                  // of an integer
   std::vector<std::byte> magnitude() const;  // of an integer: little-endian, no zeros at the end
   std::string decimal() const;               // of an integer
@@ -167,7 +158,9 @@ class Object {
   };
   template <typename T>
   Object(ObjectKind kind, T value) : kind_(kind), value_(std::move(value)) {}
+  static Object signed_integer(std::int64_t value) noexcept;
   static Object unsigned_integer(std::uint64_t value);
+  static Object real(double value) noexcept;
   template <typename T>
   const T& get(ObjectKind kind) const;
 

@@ -3,10 +3,10 @@
 // All types here are values: copyable, comparable, without lifetime, safe to use from any thread.
 #pragma once
 
-#include <chrono>
 #include <complex>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>  // has durations, but not the calendar of <chrono>, which compiles slowly
 #include <string_view>
 
 #include "hocket/small_floats.h"

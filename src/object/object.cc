@@ -88,6 +88,24 @@ std::string_view name_of(ObjectKind kind) noexcept {
 
 // --- Making -------------------------------------------------------------------------------------
 
+Object::Object() noexcept = default;
+Object::~Object() = default;
+Object::Object(const Object&) = default;
+Object::Object(Object&& other) noexcept
+    : kind_(std::exchange(other.kind_, ObjectKind::kNone)), value_(std::move(other.value_)) {
+  other.value_ = std::monostate();
+}
+Object& Object::operator=(Object other) noexcept {
+  std::swap(kind_, other.kind_);
+  std::swap(value_, other.value_);
+  return *this;
+}
+
+Object::Object(bool value) noexcept : kind_(ObjectKind::kBool), value_(value) {}
+Object::Object(std::complex<double> value) noexcept : kind_(ObjectKind::kComplex), value_(value) {}
+Object::Object(std::string_view text) : Object(std::string(text)) {}
+Object::Object(const char* text) : Object(std::string(text)) {}
+
 Object::Object(std::string text) : kind_(ObjectKind::kString) {
   if (const auto bad = object::find_bad_utf8(text)) {
     throw InvalidArgument(fmt::format(
@@ -171,6 +189,10 @@ Object Object::integer(std::string_view decimal) {
   return integer(negative, *magnitude);
 }
 
+Object Object::signed_integer(std::int64_t value) noexcept { return {ObjectKind::kInteger, value}; }
+
+Object Object::real(double value) noexcept { return {ObjectKind::kDouble, value}; }
+
 Object Object::unsigned_integer(std::uint64_t value) {
   return integer(false, object::magnitude_of(value));
 }
@@ -185,6 +207,8 @@ const T& Object::get(ObjectKind kind) const {
   }
   return std::get<T>(value_);
 }
+
+bool Object::fits_int64() const noexcept { return std::holds_alternative<std::int64_t>(value_); }
 
 bool Object::as_bool() const { return get<bool>(ObjectKind::kBool); }
 
