@@ -85,12 +85,16 @@ module hocket
     integer(c_int32_t) :: nvshmem = 0
   end type
 
-  ! An array of the program's own, contiguous and with the attribute target. A single number is
-  ! declared as an array of one, n(1).
+  ! An array, a part of one or a single variable of the program's own, with the attribute target. A
+  ! call refuses a view of what is not contiguous, or not allocated. Where the compiler finds no
+  ! specific function for it: see docs/c-api.md.
   interface hocket_view
-    module procedure view_int32, view_int64, view_real32, view_real64, view_complex64, &
-      view_complex128
+    module procedure view_int8, view_int16, view_int32, view_int64, view_real32, view_real64, &
+      view_complex64, view_complex128, view_logical, view_character
   end interface
+  ! A view with one of these in `memory` is refused by calls.
+  integer(c_int32_t), parameter, private :: NOT_CONTIGUOUS = -1
+  integer(c_int32_t), parameter, private :: NOT_ALLOCATED = -2
 
   ! Arrays are targets in these interfaces: so the compiler knows that a call, and the work that it
   ! starts, may read and write what they point to.
@@ -933,7 +937,8 @@ module hocket
     end function
   end interface
 
-  private :: view_int32, view_int64, view_real32, view_real64, view_complex64, view_complex128, text
+  private :: view_int8, view_int16, view_int32, view_int64, view_real32, view_real64, &
+    view_complex64, view_complex128, view_logical, view_character, view, text
 
 contains
 
@@ -959,34 +964,65 @@ contains
     end do
   end function
 
-  function view_int32(x) result(view)
-    integer(c_int32_t), pointer, contiguous, intent(in) :: x(..)
+  function view(data, count, dtype, contiguous)
+    type(c_ptr), intent(in) :: data
+    integer(c_size_t), intent(in) :: count
+    integer(c_int32_t), intent(in) :: dtype
+    logical, intent(in) :: contiguous
     type(hocket_array) :: view
-    view = hocket_array(c_loc(x), size(x, kind=c_size_t), HOCKET_INT32, HOCKET_MEMORY_HOST)
+    view = hocket_array(data, count, dtype, HOCKET_MEMORY_HOST)
+    if (.not. contiguous) view%memory = NOT_CONTIGUOUS
+    if (.not. c_associated(data)) view%memory = NOT_ALLOCATED
   end function
-  function view_int64(x) result(view)
-    integer(c_int64_t), pointer, contiguous, intent(in) :: x(..)
-    type(hocket_array) :: view
-    view = hocket_array(c_loc(x), size(x, kind=c_size_t), HOCKET_INT64, HOCKET_MEMORY_HOST)
+  function view_int8(x)
+    integer(c_int8_t), pointer, intent(in) :: x(..)
+    type(hocket_array) :: view_int8
+    view_int8 = view(c_loc(x), size(x, kind=c_size_t), HOCKET_INT8, is_contiguous(x))
   end function
-  function view_real32(x) result(view)
-    real(c_float), pointer, contiguous, intent(in) :: x(..)
-    type(hocket_array) :: view
-    view = hocket_array(c_loc(x), size(x, kind=c_size_t), HOCKET_FLOAT32, HOCKET_MEMORY_HOST)
+  function view_int16(x)
+    integer(c_int16_t), pointer, intent(in) :: x(..)
+    type(hocket_array) :: view_int16
+    view_int16 = view(c_loc(x), size(x, kind=c_size_t), HOCKET_INT16, is_contiguous(x))
   end function
-  function view_real64(x) result(view)
-    real(c_double), pointer, contiguous, intent(in) :: x(..)
-    type(hocket_array) :: view
-    view = hocket_array(c_loc(x), size(x, kind=c_size_t), HOCKET_FLOAT64, HOCKET_MEMORY_HOST)
+  function view_int32(x)
+    integer(c_int32_t), pointer, intent(in) :: x(..)
+    type(hocket_array) :: view_int32
+    view_int32 = view(c_loc(x), size(x, kind=c_size_t), HOCKET_INT32, is_contiguous(x))
   end function
-  function view_complex64(x) result(view)
-    complex(c_float_complex), pointer, contiguous, intent(in) :: x(..)
-    type(hocket_array) :: view
-    view = hocket_array(c_loc(x), size(x, kind=c_size_t), HOCKET_COMPLEX64, HOCKET_MEMORY_HOST)
+  function view_int64(x)
+    integer(c_int64_t), pointer, intent(in) :: x(..)
+    type(hocket_array) :: view_int64
+    view_int64 = view(c_loc(x), size(x, kind=c_size_t), HOCKET_INT64, is_contiguous(x))
   end function
-  function view_complex128(x) result(view)
-    complex(c_double_complex), pointer, contiguous, intent(in) :: x(..)
-    type(hocket_array) :: view
-    view = hocket_array(c_loc(x), size(x, kind=c_size_t), HOCKET_COMPLEX128, HOCKET_MEMORY_HOST)
+  function view_real32(x)
+    real(c_float), pointer, intent(in) :: x(..)
+    type(hocket_array) :: view_real32
+    view_real32 = view(c_loc(x), size(x, kind=c_size_t), HOCKET_FLOAT32, is_contiguous(x))
+  end function
+  function view_real64(x)
+    real(c_double), pointer, intent(in) :: x(..)
+    type(hocket_array) :: view_real64
+    view_real64 = view(c_loc(x), size(x, kind=c_size_t), HOCKET_FLOAT64, is_contiguous(x))
+  end function
+  function view_complex64(x)
+    complex(c_float_complex), pointer, intent(in) :: x(..)
+    type(hocket_array) :: view_complex64
+    view_complex64 = view(c_loc(x), size(x, kind=c_size_t), HOCKET_COMPLEX64, is_contiguous(x))
+  end function
+  function view_complex128(x)
+    complex(c_double_complex), pointer, intent(in) :: x(..)
+    type(hocket_array) :: view_complex128
+    view_complex128 = view(c_loc(x), size(x, kind=c_size_t), HOCKET_COMPLEX128, is_contiguous(x))
+  end function
+  function view_logical(x)
+    logical(c_bool), pointer, intent(in) :: x(..)
+    type(hocket_array) :: view_logical
+    view_logical = view(c_loc(x), size(x, kind=c_size_t), HOCKET_BOOL, is_contiguous(x))
+  end function
+  ! Bytes, as many as the characters.
+  function view_character(x)
+    character(kind=c_char, len=*), pointer, intent(in) :: x(..)
+    type(hocket_array) :: view_character
+    view_character = view(c_loc(x), size(x, kind=c_size_t) * len(x), HOCKET_UINT8, is_contiguous(x))
   end function
 end module

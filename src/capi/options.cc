@@ -20,6 +20,22 @@ std::optional<Duration> duration(const Refusal& refuse,
 
 namespace {
 
+// The `memory` that hocket_view of hocket.f90 gives an array that no call could use.
+enum : std::int32_t { kNotContiguous = -1, kNotAllocated = -2 };
+
+void refuse_fortran_view(const Refusal& refuse, std::int32_t memory, const std::string& name) {
+  if (memory == kNotContiguous) {
+    refuse(name +
+           " is a part of an array whose elements do not follow each other in memory; copy it " +
+           "into an array of its own, and pass that one");
+  }
+  if (memory == kNotAllocated) {
+    refuse(name +
+           " is not allocated, or a pointer to nothing; leave the argument out where this rank " +
+           "has no array");
+  }
+}
+
 CallOptions call_options(const Refusal& refuse, const hocket_call_options& o) {
   CallOptions made{.deadline = duration(refuse, o.deadline_ns, "options->deadline_ns")};
   if (o.stream != nullptr || o.on_stream != 0) {
@@ -70,6 +86,7 @@ ReduceOp op(const Refusal& refuse, std::int32_t op) {
 
 ArrayView view(const Refusal& refuse, const hocket_array* array, const char* name) {
   if (array == nullptr) return {};
+  refuse_fortran_view(refuse, array->memory, name);
   if (array->memory < HOCKET_MEMORY_DEFAULT || array->memory > HOCKET_MEMORY_CUDA) {
     refuse(std::string(name) + "->memory is " + std::to_string(array->memory) +
            ", expected HOCKET_MEMORY_HOST (1) or HOCKET_MEMORY_CUDA (2)");

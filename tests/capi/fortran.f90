@@ -10,7 +10,13 @@ program test_fortran
   integer(c_int) :: rank, ranks, done
   integer(c_int32_t), parameter :: next_tag = 4
   integer :: i
-  real(c_double), target :: x(3), y(3), weight = 0.5
+  real(c_double), target :: x(3), y(3), weight = 0.5, square(3, 3), one
+  real(c_double), allocatable, target :: absent(:)
+  real(c_double), pointer :: nothing(:)
+  logical(c_bool), target :: flags(2), flag
+  character(len=4), target :: word
+  integer(c_int8_t), target :: small(2)
+  integer(c_int16_t), target :: medium
   real(c_double) :: total
   integer(c_int32_t), target :: who(3)
   type(hocket_operator) :: op
@@ -119,6 +125,38 @@ program test_fortran
   call check(index(hocket_message(), "dtype is 99") > 0, hocket_message())
   call check(hocket_barrier(half) == HOCKET_INVALID_ARGUMENT, "null")
 
+  ! An array that no call could use is refused, also of calls that go on; and the rest goes on.
+  nothing => null()
+  square = rank
+  call refused(hocket_view(square(2, :)), "follow each other")
+  call refused(hocket_view(square(::2, 1)), "follow each other")
+  call refused(hocket_view(absent), "not allocated")
+  call refused(hocket_view(nothing), "not allocated")
+  call strided(square(2, :))
+  call through(square(:, 2))
+  call check(all_equal(square(:, 2), [(ranks * (ranks - 1) / 2.0_c_double, i = 1, 3)]), "a column by assumed shape")
+
+  ! Single variables, logicals, characters, small integers.
+  one = rank
+  call ok(hocket_all_reduce(world, out=hocket_view(one), op=HOCKET_SUM))
+  call check(nint(one) == ranks * (ranks - 1) / 2, "a scalar")
+  call ok(hocket_all_reduce(world, out=hocket_view(square(2, 3)), op=HOCKET_SUM))
+  call check(nint(square(2, 3)) == ranks * (ranks - 1) / 2, "an element")
+  flags = [logical(c_bool) :: rank == 0, .false.]
+  call ok(hocket_all_reduce(world, out=hocket_view(flags), op=HOCKET_SUM))
+  call check(logical(flags(1) .and. .not. flags(2)), "logicals")
+  flag = rank == 0
+  call ok(hocket_all_reduce(world, out=hocket_view(flag), op=HOCKET_MIN))
+  call check((ranks == 1) .eqv. logical(flag), "a logical")
+  word = merge("root", "none", rank == 0)
+  call ok(hocket_broadcast(world, out=hocket_view(word), root=0))
+  call check(word == "root", "characters")
+  small = int(rank, c_int8_t)
+  call ok(hocket_all_reduce(world, out=hocket_view(small), op=HOCKET_MAX))
+  medium = int(-rank, c_int16_t)
+  call ok(hocket_all_reduce(world, out=hocket_view(medium), op=HOCKET_MIN))
+  call check(small(2) == ranks - 1 .and. medium == 1 - ranks, "small integers")
+
   call ok(hocket_barrier(world))
   call ok(hocket_comm_close(world))
   call check(hocket_barrier(world) == HOCKET_INVALID_ARGUMENT, "closed")
@@ -138,6 +176,33 @@ contains
     a = a * w + b
     weighted = 0
   end function
+
+  ! By all ranks, so that none waits for another.
+  subroutine refused(given, why)
+    type(hocket_array), intent(in), target :: given
+    character(len=*), intent(in) :: why
+    type(c_ptr) :: started = c_null_ptr
+    call check(hocket_all_reduce(world, out=given, op=HOCKET_SUM) == HOCKET_INVALID_ARGUMENT, why)
+    call check(index(hocket_message(), why) > 0, hocket_message())
+    call check(hocket_all_reduce_async(world, out=given, op=HOCKET_SUM, work=started) == &
+      HOCKET_INVALID_ARGUMENT, why)
+    call check(index(hocket_message(), why) > 0, hocket_message())
+    call check(.not. c_associated(started), "no work")
+  end subroutine
+
+  ! Assumed shape: what it is of is seen when the program runs.
+  subroutine strided(part)
+    real(c_double), intent(inout), target :: part(:)
+    call refused(hocket_view(part), "follow each other")
+  end subroutine
+
+  subroutine through(part)
+    real(c_double), intent(inout), target :: part(:)
+    type(c_ptr) :: started = c_null_ptr
+    call ok(hocket_all_reduce_async(world, out=hocket_view(part), op=HOCKET_SUM, work=started))
+    call ok(hocket_work_wait(started))
+    call hocket_work_free(started)
+  end subroutine
 
   subroutine ok(code)
     integer(c_int), intent(in) :: code
