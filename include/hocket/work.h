@@ -5,6 +5,8 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "hocket/error.h"
 #include "hocket/stream.h"
@@ -64,10 +66,26 @@ class [[nodiscard("dropped while pending, it ends the communicator: keep it and 
 
   // Calls `f` once when the call finishes, at once if it has: in the thread that finished it, so it
   // must neither block nor throw. Calls of that communicator, and waits for them, are refused.
+  // Several functions are called in the order in which they were given.
   void on_done(std::function<void()> f);
 
  private:
+  friend std::vector<std::size_t> wait_some(std::span<Work> works, Duration timeout);
   std::shared_ptr<call::Operation> operation_;
 };
+
+// Waits until at least one of the calls, of any communicators, has ended, well or not. Returns the
+// places of all that have ended; none when `timeout` ran out, and the calls go on. Each of them
+// throws its error in `works[i].wait()`. Throws InvalidArgument when there are no works.
+[[nodiscard("the places of those that have ended")]] std::vector<std::size_t> wait_some(
+    std::span<Work> works, Duration timeout = kForever);
+// The first of these places.
+[[nodiscard("the place of one that has ended")]] std::optional<std::size_t> wait_any(
+    std::span<Work> works, Duration timeout = kForever);
+// Waits for all, in order: false when `timeout` ran out, and the calls go on. Throws the error of
+// the first that has failed.
+[[nodiscard("false: time ran out, and the calls go on")]] bool wait_all(std::span<Work> works,
+                                                                        Duration timeout);
+inline void wait_all(std::span<Work> works) { static_cast<void>(wait_all(works, kForever)); }
 
 }  // namespace hocket

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -9,6 +10,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/deadline.h"
 #include "base/this_thread.h"
@@ -70,6 +72,20 @@ class StreamMark {
   virtual void hold(StreamRef stream) const = 0;
 };
 
+// Rung by whichever of several operations ends first. A resource of the thread that waits for them.
+class Bell {
+ public:
+  // Never waits.
+  void ring() noexcept;
+  // Returns when it has been rung since the last time, or after `most`.
+  void wait(Duration most);
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool rung_ = false;  // guarded by mutex_
+};
+
 // What a Work holds. A resource, shared by it and by the runner's queue. What is public is guarded
 // by the communicator's turn; the rest by its own means.
 class Operation {
@@ -119,18 +135,20 @@ class Operation {
   // Whether somebody is to be told.
   bool has_callback() {
     const std::lock_guard lock(mutex_);
-    return static_cast<bool>(callback_);
+    return !callbacks_.empty() || !bells_.empty();
   }
 
  private:
   friend class Awaiting;
+  friend class Listening;
   std::shared_ptr<Core> owner_;
   std::exception_ptr error_;  // written before done_
   bool told_ = false;         // of it; the program's
   std::atomic<bool> done_{false};
   std::atomic<std::uintptr_t> waiter_{0};  // who waits, by this_thread(); 0: nobody
-  std::mutex mutex_;                       // guards callback_
-  std::function<void()> callback_;
+  std::mutex mutex_;                       // guards the next
+  std::vector<std::function<void()>> callbacks_;
+  std::vector<Bell*> bells_;
 };
 
 // A value for as long as this thread waits for an operation: whoever ends it wakes this thread.
@@ -145,6 +163,19 @@ class Awaiting {
 
  private:
   Operation& operation_;
+};
+
+// As long as it is there, the operation's end rings the bell; at once where it has ended.
+class Listening {
+ public:
+  Listening(std::shared_ptr<Operation> operation, Bell& bell);
+  ~Listening();
+  Listening(const Listening&) = delete;
+  Listening& operator=(const Listening&) = delete;
+
+ private:
+  const std::shared_ptr<Operation> operation_;
+  Bell& bell_;
 };
 
 }  // namespace hocket::call

@@ -1,6 +1,9 @@
 // The public handle of a call under way.
 #include "hocket/work.h"
 
+#include <algorithm>
+#include <chrono>
+#include <deque>
 #include <utility>
 
 #include "base/limit.h"
@@ -92,6 +95,52 @@ void Work::on_done(std::function<void()> f) {
   } else {
     f();
   }
+}
+
+// --- Several ------------------------------------------------------------------------------------
+
+std::vector<std::size_t> wait_some(std::span<Work> works, Duration timeout) {
+  // How often calls on GPUs are looked at, which ring no bell; and the others, for the case that
+  // their thread has much to do.
+  constexpr Duration kLookAtGpus = std::chrono::milliseconds(1);
+  constexpr Duration kLook = std::chrono::milliseconds(50);
+  base::require_patience(timeout, "timeout");
+  if (works.empty()) throw InvalidArgument("works is empty, so that nothing can end");
+  const auto until = base::Deadline::in(timeout);
+  const auto find_ended = [&] {
+    std::vector<std::size_t> ended;
+    for (std::size_t i = 0; i < works.size(); ++i) {
+      if (works[i].test()) ended.push_back(i);
+    }
+    return ended;
+  };
+  std::vector<std::size_t> ended = find_ended();
+  if (!ended.empty() || until.has_passed()) return ended;
+
+  call::Bell bell;
+  std::deque<call::Listening> listenings;
+  Duration look = kLook;
+  for (const Work& work : works) {
+    work.operation_->owner().refuse_in_callback();
+    if (work.operation_->mark) look = kLookAtGpus;
+    listenings.emplace_back(work.operation_, bell);
+  }
+  do {
+    bell.wait(std::min(look, until.left()));
+    ended = find_ended();
+  } while (ended.empty() && !until.has_passed());
+  return ended;
+}
+
+std::optional<std::size_t> wait_any(std::span<Work> works, Duration timeout) {
+  const std::vector<std::size_t> ended = wait_some(works, timeout);
+  return ended.empty() ? std::nullopt : std::optional(ended.front());
+}
+
+bool wait_all(std::span<Work> works, Duration timeout) {
+  base::require_patience(timeout, "timeout");
+  const auto until = base::Deadline::in(timeout);
+  return std::ranges::all_of(works, [&](Work& work) { return work.wait_for(until.left()); });
 }
 
 }  // namespace hocket

@@ -239,6 +239,9 @@ void dropped(Communicator& c, hocket::World& world) {
   kept.wait_for(hocket::Duration(1));       //! the call goes on
   kept.error();                             //! it throws nothing
   kept.received();                          //! it does not wait
+  hocket::wait_some({&kept, 1});            //! the places of those that have ended
+  hocket::wait_any({&kept, 1});             //! the place of one that has ended
+  hocket::wait_all({&kept, 1}, hocket::Duration(1));  //! the calls go on
   operator_of<double>(std::plus<>{});       //! pass it to hocket::all_reduce
   hocket::recv_object(c, 0);                //! the message has been taken
   hocket::recv_sparse(c, 0);                //! the message has been taken

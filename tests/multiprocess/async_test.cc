@@ -127,6 +127,32 @@ TEST(Async, CallbacksRunOnce) {
   });
 }
 
+TEST(Async, CallbacksOfOneCallRunInOrder) {
+  run_job({.size = 2}, [](Rank& rank) {
+    World world = rank.join();
+    std::vector<int> x(10);
+    if (rank.rank() == 1) {
+      rank.await(0, 1);  // both callbacks are there
+      world.communicator().send(x, 0);
+      rank.await(1, 1);
+      return;
+    }
+    std::promise<void> told;
+    std::string order;
+    Work work = world.communicator().recv_async(x, 1);
+    work.on_done([&] { order += "a"; });
+    work.on_done([&] {
+      order += "b";
+      told.set_value();
+    });
+    rank.mark(0);
+    work.wait();
+    told.get_future().wait();
+    rank.mark(1);
+    rank.check(order == "ab", "the callbacks ran as \"" + order + "\"");
+  });
+}
+
 TEST(Async, ACallbackMayDestroyTheWorkThatIsWaitedFor) {
   run_job({.size = 2}, [](Rank& rank) {
     World world = rank.join();
@@ -205,7 +231,10 @@ TEST(Async, ACallbackIsRefusedCallsOfItsCommunicator) {
         [&](Work&) { static_cast<void>(comm.duplicate()); },
         [&](Work&) { static_cast<void>(comm.rebuild()); },
         [&](Work& pending) { pending.wait(); },
-        [&](Work& pending) { pending.wait_for(std::chrono::seconds(5)); },
+        [&](Work& pending) { static_cast<void>(pending.wait_for(std::chrono::seconds(5))); },
+        [&](Work& pending) {
+          static_cast<void>(wait_any({&pending, 1}));
+        },
         [&](Work&) { comm.close(); },
     };
     int round = 0;
