@@ -36,6 +36,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -400,6 +401,9 @@ class [[nodiscard("dropped, it is destroyed at once: the others call it in vain"
   // Each is a collective call of this communicator: every rank makes it, members or not, and gets
   // a communicator, of which it is perhaps no member.
   Communicator new_group(std::span<const int> ranks, const CallOptions& = {});
+  Communicator new_group(std::initializer_list<int> ranks, const CallOptions& options = {}) {
+    return new_group(std::span(ranks.begin(), ranks.size()), options);
+  }
   Communicator split(const SplitOptions&, const CallOptions& = {});
   Communicator duplicate(const CallOptions& = {});
   // The members on this rank's host; the members with the host-local rank of this one, one a host.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
@@ -33,6 +34,9 @@ class [[nodiscard("dropped, it leaves the job at once: keep it to the end")]] Wo
   Communicator& intra_node() { return communicator().intra_node(); }
   Communicator& inter_node() { return communicator().inter_node(); }
   Communicator new_group(std::span<const int> ranks) { return communicator().new_group(ranks); }
+  Communicator new_group(std::initializer_list<int> ranks) {
+    return communicator().new_group(ranks);
+  }
   // Goes on with the ranks that are left: `communicator` is what Communicator::rebuild returns,
   // also for who has a reference to it.
   Communicator& rebuild(const RebuildOptions& options = {});

@@ -66,7 +66,9 @@ TEST(Groups, AreWhoTheyAreSaidToBe) {
       const std::vector<int> three{3};
       auto single = comm.new_group(three);
       if (single.is_member()) expect_works(rank, single, 6);
-      auto nobody = comm.new_group(std::vector<int>{});
+      auto listed = world.new_group({4, 0});
+      rank.check(ranks_of(listed) == std::vector{4, 0}, "a group by a list of ranks");
+      auto nobody = comm.new_group({});
       rank.check(!nobody.is_member() && nobody.size() == 0, "a group of nobody");
 
       rank.check(ranks_of(comm.intra_node()) == std::vector{0, 1, 2, 3, 4}, "intra_node");
