@@ -7,9 +7,17 @@ include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/hocket)
 set(pkgconfig_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
+# A wheel has no links: what the linker looks for is a text there, which names the library.
+set(namelink "")
+if(SKBUILD)
+  set(namelink NAMELINK_SKIP)
+  set(text ${PROJECT_BINARY_DIR}/cmake/libhocket.so)
+  file(WRITE ${text} "INPUT(libhocket.so.${PROJECT_VERSION_MAJOR})\n")
+  install(FILES ${text} DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
 install(TARGETS hocket EXPORT hocketTargets
   RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
-  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ${namelink}
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/hocket DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.h" PATTERN "*.cuh" PATTERN "*.f90")

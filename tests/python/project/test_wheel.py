@@ -246,12 +246,27 @@ def test_a_folder_that_a_build_lacks_is_said():
 
 def test_the_library_shows_its_own_names_alone(python, tmp_path):
     folder = run(python, "-m", "hocket", "--pkg-config-dir", cwd=tmp_path).strip()
-    library = Path(folder).parent / "libhocket.so"
+    (library,) = Path(folder).parent.glob("libhocket.so.*")
     listed = run("nm", "-D", "--defined-only", library).splitlines()
     names = [line.split()[-1] for line in listed if line.split()[-2] in "TWVDBRu"]
     assert any(name.startswith("_ZN6hocket") for name in names)
     # Names of hocket's, or of standard templates of its types.
     assert not [name for name in names if "6hocket" not in name and not name.startswith("hocket_")]
+
+
+def test_a_program_runs_with_the_wheels_library_and_with_an_installed_one(python, tmp_path):
+    folder = Path(run(python, "-m", "hocket", "--pkg-config-dir", cwd=tmp_path).strip()).parent
+    installed = ROOT / "build" / "release" / "lib"
+    (tmp_path / "version.c").write_text(
+        "#include <hocket/c.h>\n#include <stdio.h>\nint main(void) { return puts(hocket_version()) < 0; }\n")
+    for linked in (folder, installed):
+        run("cc", f"-I{ROOT / 'include'}", "version.c", f"-L{linked}", "-lhocket", "-o", "version",
+            cwd=tmp_path)
+        needed = run("readelf", "-d", tmp_path / "version")
+        assert re.findall(r"NEEDED.*\[(libhocket\S*)\]", needed) == ["libhocket.so.0"]
+        for there in (folder, installed):
+            said = run(tmp_path / "version", LD_LIBRARY_PATH=str(there))
+            assert re.fullmatch(r"\d+\.\d+\.\d+", said.strip()), said
 
 
 ORDERS = """
