@@ -17,6 +17,10 @@ using failure::Refusal;
 
 namespace {
 
+// For messages, before a call is said to have failed: what comes in from others meanwhile does not
+// put that off for ever.
+constexpr int kLastLooks = 16;
+
 bool is_of_gpus(const std::shared_ptr<Operation>& operation) {
   return operation->carrying || operation->message.call.envelope.tag == engine::kStagedTag;
 }
@@ -51,8 +55,12 @@ bool Runner::step(Stepped& call, bool look) {
       if (!call.deadline->has_passed()) return false;
       verdict = inquiry_.lateness(call.awaited, call.allowed);
     }
-    // It may have ended well meanwhile, without whoever failed.
-    if (call.step() == Poll::kDone) return end_in_time(call);
+    // It may have ended well meanwhile: what whoever failed had sent before is there by now.
+    for (int looks = 0; looks < kLastLooks; ++looks) {
+      const bool moved = call.sequence() == 0 && engines_.messages->progress();
+      if (call.step() == Poll::kDone) return end_in_time(call);
+      if (!moved) break;
+    }
     owner_.raise(std::get<Failure>(verdict));
   } catch (const engine::EnvelopeMismatch& found) {
     call.reset();

@@ -83,7 +83,14 @@ class ScriptedMessages final : public engine::PointToPoint {
     ++freed_;
     return true;
   }
-  bool progress() override { return false; }
+  std::optional<engine::MessageId> arrives;  // when all that has come is looked at
+
+  bool progress() override {
+    if (!arrives) return false;
+    end(*std::exchange(arrives, std::nullopt));
+    return true;
+  }
+  bool progress_wanted() override { return false; }
   std::optional<std::uint64_t> ended() const noexcept override {
     return tells_ends ? std::optional(ended_) : std::nullopt;
   }
@@ -470,6 +477,16 @@ TEST_F(CallCoreTest, AStepLooksAtFewOfTheMessagesThatHaveNotEnded) {
   core_->poke();
   EXPECT_TRUE(pending.front()->done());
   EXPECT_LT(messages_->tests, 20);
+}
+
+// Rank 1 sends, and ends, right after this rank has looked for messages.
+TEST_F(CallCoreTest, WhatWasSentBeforeALossIsReceived) {
+  const auto message = start_recv();
+  messages_->arrives = engine::MessageId{0};
+  other_->host().leave();
+  core_->poke();
+  EXPECT_TRUE(message->done());
+  EXPECT_NO_THROW(message->rethrow());
 }
 
 class MessagesUnderWay : public CallCoreTest, public ::testing::WithParamInterface<bool> {};
