@@ -48,7 +48,7 @@ class [[nodiscard("dropped, it leaves the job at once: keep it to the end")]] Wo
   // Closing it leaves the job only when the process exits, whose status the other ranks hear then.
   // For worlds that are closed because the process is about to exit.
   void leave_at_exit() noexcept;
-  // What `tell_end` of hocket/exit.h says, of this world alone.
+  // As `tell_end` of hocket/exit.h, for this world alone.
   void tell_end(std::string_view why) noexcept;
 
  private:

@@ -1,4 +1,4 @@
-// What a watch over the clock writes down, and what the time is by that.
+// A watch over the clock notes when it had a turn. The time leaves out the gaps between its turns.
 #pragma once
 
 #include <algorithm>

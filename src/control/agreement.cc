@@ -165,8 +165,8 @@ void Agreement::ask(const Group& group, const Attempt& attempt) {
   }
 }
 
-// What some host may have seen decided, or else the most that are there and hear each other.
-// Absent: these do not outweigh the others.
+// Chooses what some host may have seen decided, or else the most that are there and hear each
+// other. Absent: these do not outweigh the others.
 std::optional<Members> Agreement::choose(const Group& group, const Attempt& attempt) const {
   std::optional<Vote> last;
   for (const auto& [host, promise] : attempt.promises) {

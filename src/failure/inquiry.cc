@@ -125,7 +125,7 @@ bool Inquiry::is_needed(const Awaited& awaited, int member, bool sudden, int liv
   return sudden || (living_before == 0 && member == last_other);
 }
 
-// Of those who are needed, the one that is to blame. A rank that is not needed may be to blame for
+// Finds the one to blame among those who are needed. A rank that is not needed may be to blame for
 // the departure of one that is.
 std::optional<Failure> Inquiry::find_new_loss(const Awaited& awaited) {
   const std::uint32_t losses = group_.host().losses();

@@ -11,7 +11,7 @@ namespace hocket::failure {
 
 // A value.
 struct Loss {
-  // Who of several is to blame: the first kind before the others.
+  // The kinds of losses in the order of blame: the first kind before the others.
   enum class Blame : std::uint8_t { kItself, kAfterALoss, kInOrder };
   control::Cause cause;
   Blame blame;

@@ -167,8 +167,7 @@ std::optional<int> Texts::end_of(const Failure& failure) const {
   return witness_.await_end(group_.host_rank(failure.culprit));
 }
 
-// Of one that left without a reason: with which status its process exited after that, if not with
-// 0.
+// The status, other than 0, with which the process of a rank exited that had left without a reason.
 std::optional<int> Texts::exit_of(const Failure& failure) const {
   const int member = failure.culprit;
   if (failure.cause != Cause::kLeft || member < 0 || member >= group_.size()) return std::nullopt;
@@ -179,7 +178,7 @@ std::optional<int> Texts::exit_of(const Failure& failure) const {
   return end && WIFEXITED(*end) && WEXITSTATUS(*end) != 0 ? end : std::nullopt;
 }
 
-// What the rank that `failure` names has said of its end; absent: nothing.
+// The reason that the rank which `failure` names has given for its end; absent: none.
 std::optional<control::EndReason> Texts::reason_of(const Failure& failure) const {
   const bool has_ended = failure.cause == Cause::kDied || failure.cause == Cause::kLeft ||
                          failure.cause == Cause::kReturned;

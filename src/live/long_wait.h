@@ -27,7 +27,7 @@ struct LongWaits {
   const failure::Texts& texts;
   std::string communicator;
   Duration after = kForever;  // when a wait counts as long; kForever: never
-  // What else may have come in place of what is waited for; empty: nothing.
+  // Says what has come in place of what is waited for; empty: nothing.
   std::function<std::string(const failure::Awaited&)> beside = {};
 };
 

@@ -225,7 +225,7 @@ void CommunicatorImpl::close() {
     untold = std::current_exception();
   }
   drop_calls(Cause::kClosedEarly);
-  // Of a process that is about to exit the others hear how it has.
+  // A process that is about to exit tells the others its status instead, when it does.
   const bool is_told = !world_->has_left() && !world_->leaves_at_exit();
   if (rank() >= 0 && is_told) control::Succession(group()).close(rank());
   if (devices_) devices_->close();

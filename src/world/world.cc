@@ -270,7 +270,7 @@ void WorldImpl::tell_end(std::string_view why) noexcept {
   host_->tell_end_reason(has_told_of_loss() ? Ending::kAfterALoss : Ending::kByItself, why);
 }
 
-// What was said before is why it is 1.
+// A status of 1 follows from a reason that was told before, which stays.
 void WorldImpl::tell_status(int status) noexcept {
   if (forked() || has_left()) return;
   if ((status & 0xff) == 0) return host_->withdraw_end_reason();

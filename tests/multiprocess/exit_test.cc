@@ -198,7 +198,7 @@ struct Ending {
   const char* told;
   bool goes_unseen = false;  // by ranks of other hosts, who see that it is gone
 };
-// What others are told of a rank by how its process ends.
+// How a rank's process ends, and what the others are told.
 const std::vector<Ending>& endings() {
   static const std::vector<Ending> all = {
       {"exit(0)", [](World&) { exit(0); }, "ended in good order"},

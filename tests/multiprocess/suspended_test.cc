@@ -132,7 +132,7 @@ TEST(Suspended, NoStepCountsTheTimeOfTheStop) {
       });
 }
 
-// Of a user's operator, too: its own time counts, and that of the stop does not.
+// A user's operator counts with its own time, and not with that of the stop.
 TEST(Suspended, NoOperatorCountsTheTimeOfTheStop) {
   run_job(
       {.size = 2},

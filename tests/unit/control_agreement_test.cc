@@ -266,7 +266,7 @@ TEST(Agreement, IsOneInANetworkThatIsCutAnywhere) {
   EXPECT_GT(decided, 100);
 }
 
-// What carries messages breaks between any hosts, and either end notices late or not at all. Their
+// The carrier of messages breaks between any hosts, and either end notices late or not at all. The
 // lanes stand, so that all know the outcome.
 TEST(Agreement, IsOfTheGreaterPartWhateverBreaksBesideTheLanes) {
   int decided = 0;

@@ -105,7 +105,7 @@ class RingChannel {
   // The oldest record, which stays until `pop`.
   std::optional<Record> front() const noexcept;
   void pop() noexcept;
-  // Where the stamp of the next record appears, and which; they change with `pop`.
+  // The stamp of the next record: its place and its value. Both change with `pop`.
   struct Expected {
     const base::Atomic<std::uint64_t>* stamp;
     std::uint64_t value;

@@ -87,7 +87,7 @@ class ShmPointToPoint final : public engine::PointToPoint {
     // Whether nothing waits to be written.
     bool is_idle() const noexcept { return notes.empty() && streaming.empty() && queued.empty(); }
   };
-  // What a look at a peer needs when nothing has happened. A look goes over all peers: side by side
+  // All that is read of a peer when nothing has happened. A look goes over all peers: side by side
   // these lie in few cache lines.
   struct Look {
     RingChannel::Expected record;

@@ -178,7 +178,7 @@ WRONG = {
     "heap": [lambda: "none"],
 }  # fmt: skip
 
-# What refusals call those that have a name of their own.
+# Some calls have another name in refusals.
 SAID = {"duplicate": "new_group", "FFT": "fft", "ifft": "fft", "rfft": "fft", "Matmul": "matmul"}
 
 # Who has given, or needs nobody, may be through before a refusal comes.

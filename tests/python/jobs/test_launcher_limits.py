@@ -56,7 +56,7 @@ def test_a_limit_is_named(limits, words):
         assert words in said and "seccomp" not in said, said
 
 
-# Of other users than root, whose threads count: the launcher has three, each rank two.
+# The limit counts the threads of users other than root: the launcher has three, each rank two.
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user, and has no such limit")
 @pytest.mark.parametrize("threads", [1, 2, 4, 5, 7, 8, 20])
 def test_a_limit_of_processes_is_named(threads):
