@@ -32,8 +32,8 @@
 #include <vector>
 
 #include "bench/bare_memory.h"
-#include "cli/bench/peer.h"
-#include "cli/bench/wire.h"
+#include "interfaces/cli/bench/peer.h"
+#include "interfaces/cli/bench/wire.h"
 
 namespace hocket::cli::bench {
 namespace {

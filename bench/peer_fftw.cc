@@ -6,8 +6,8 @@
 #include <complex>
 #include <stdexcept>
 
-#include "cli/bench/numeric.h"
-#include "cli/bench/peer.h"
+#include "interfaces/cli/bench/numeric.h"
+#include "interfaces/cli/bench/peer.h"
 
 namespace hocket::cli::bench {
 namespace {

@@ -23,7 +23,7 @@
 #include <string>
 #include <system_error>
 
-#include "cli/bench/peer.h"
+#include "interfaces/cli/bench/peer.h"
 
 namespace hocket::cli::bench {
 namespace {

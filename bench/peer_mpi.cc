@@ -5,7 +5,7 @@
 #include <array>
 #include <string>
 
-#include "cli/bench/peer.h"
+#include "interfaces/cli/bench/peer.h"
 
 namespace hocket::cli::bench {
 namespace {

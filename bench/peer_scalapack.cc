@@ -5,8 +5,8 @@
 #include <memory>
 #include <stdexcept>
 
-#include "cli/bench/numeric.h"
-#include "cli/bench/peer.h"
+#include "interfaces/cli/bench/numeric.h"
+#include "interfaces/cli/bench/peer.h"
 
 extern "C" {
 void blacs_get_(const int*, const int*, int*);

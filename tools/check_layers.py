@@ -5,12 +5,12 @@ The order of the layers is the list in src/CMakeLists.txt. The law:
 
   - a layer includes itself and the layers before it;
   - engines (engines/...) never include each other;
-  - algorithm never includes os, cuda or an engine;
-  - engines are named outside their folders only in the composition root, src/compose;
+  - engines/algorithm never includes foundation/os, foundation/cuda or an engine;
+  - engines are named outside their folders only in the composition root, src/calls/compose;
   - public headers include the standard library and hocket/ alone;
   - the command, the C interface, Python, the examples and the benchmarks include hocket's public
     headers, and nothing else of it but their own files;
-  - the library and the Python package read the environment in src/base/config.cc only;
+  - the library and the Python package read the environment in src/foundation/base/config.cc only;
   - a file of more than 400 lines is warned of, one of more than 600 refused (tests apart).
 
 Prints one line a breach, `file:line: what is wrong`, and exits with 1 if there is any.
@@ -28,20 +28,22 @@ WARN_LINES = 400
 MAX_LINES = 600
 SUFFIXES = {".h", ".cc", ".cu", ".cuh", ".cpp", ".hpp"}
 
-# Layers that `algorithm` must not know, whatever their place in the list.
-HIDDEN_FROM_ALGORITHM = ("os", "cuda")
-COMPOSITION_ROOT = "compose"
+# Layers that `engines/algorithm` must not know, whatever their place in the list.
+HIDDEN_FROM_ALGORITHM = ("foundation/os", "foundation/cuda")
+# In the wing of the engines, and none themselves: several engines are made of them.
+SHARED_BY_ENGINES = ("engines/algorithm", "engines/movement", "engines/nvshmem")
+COMPOSITION_ROOT = "calls/compose"
 # Public headers for programs that use another library anyhow, and that library's header; hocket.h
 # reaches none of them.
 VENDOR_HEADERS = {"mpi.h": ("mpi.h",)}
 # The public header for C, which knows C's headers alone.
 C_HEADERS = ("c.h", "c_operators.h")
 C_STANDARD = ("stddef.h", "stdint.h")
-ENVIRONMENT_READER = "src/base/config.cc"
+ENVIRONMENT_READER = "src/foundation/base/config.cc"
 # Faces of the library: (folder, prefixes of includes that are their own).
 FACES = {
-    "src/cli": ("cli/",),
-    "src/capi": ("capi/",),
+    "src/interfaces/cli": ("interfaces/cli/",),
+    "src/interfaces/capi": ("interfaces/capi/",),
     "python/src": ("python/",),
     "examples": (),
     "bench": ("bench/",),
@@ -99,7 +101,7 @@ def layer_of(name: str, layers: list[str]) -> str | None:
 
 
 def is_engine(layer: str) -> bool:
-    return layer.startswith("engines/")
+    return layer.startswith("engines/") and layer not in SHARED_BY_ENGINES
 
 
 def breach(own: str, other: str, layers: list[str]) -> str | None:
@@ -112,8 +114,8 @@ def breach(own: str, other: str, layers: list[str]) -> str | None:
         if own != COMPOSITION_ROOT:
             return (f"{own} names engine {other}; only the composition root "
                     f"(src/{COMPOSITION_ROOT}) does")
-    if own == "algorithm" and other in HIDDEN_FROM_ALGORITHM:
-        return f"algorithm includes {other}; it sees its transport through engine/ alone"
+    if own == "engines/algorithm" and other in HIDDEN_FROM_ALGORITHM:
+        return f"{own} includes {other}; it sees its transport through engine/ alone"
     if layers.index(other) > layers.index(own):
         return f"{own} includes {other}, which lies above it ({' < '.join(layers)})"
     return None
@@ -122,7 +124,7 @@ def breach(own: str, other: str, layers: list[str]) -> str | None:
 def check_layer_files(report: Report, layers: list[str]) -> None:
     for path in sources(report.root / "src"):
         name = path.relative_to(report.root / "src").as_posix()
-        if name.startswith("cli/"):
+        if name.startswith("interfaces/cli/"):
             continue
         own = layer_of(name, layers)
         if own is None:
@@ -130,7 +132,7 @@ def check_layer_files(report: Report, layers: list[str]) -> None:
             continue
         for include in includes_of(path):
             other = layer_of(include.path, layers)
-            if include.path.startswith("cli/"):
+            if include.path.startswith("interfaces/cli/"):
                 report.error(path, include.line, f"{own} includes the command; nothing does")
             elif other and (what := breach(own, other, layers)):
                 report.error(path, include.line, what)
@@ -172,7 +174,7 @@ def check_environment(report: Report) -> None:
         for path in sources(report.root / folder):
             name = path.relative_to(report.root).as_posix()
             # The command is a program, whose environment is its input.
-            if name == ENVIRONMENT_READER or name.startswith("src/cli/"):
+            if name == ENVIRONMENT_READER or name.startswith("src/interfaces/cli/"):
                 continue
             for number, line in enumerate(path.read_text().splitlines(), start=1):
                 code = line.split("//")[0]

@@ -40,7 +40,7 @@ class Tree:
         found = [path for folder in folders for path in (self.root / folder).rglob("*")
                  if path.suffix in SUFFIXES and path.is_file()]
         return sorted(path for path in found
-                      if not any(face in path.as_posix() for face in ("src/cli", "src/capi")))
+                      if not any(face in path.as_posix() for face in ("src/interfaces/cli", "src/interfaces/capi")))
 
     def name(self, path: Path) -> str:
         return path.relative_to(self.root).as_posix()
@@ -95,18 +95,18 @@ def largest_folder(tree: Tree) -> list[str]:
 
 def text_decides(tree: Tree) -> list[str]:
     """Comparisons of what is called a text, a reason or a message with a text that is known, where
-    processes hear of each other: settings and addresses are texts by nature."""
+    processes hear of each other: settings, addresses and algorithms' names are texts by nature."""
     word = r"(?:text|reason|why_not|what\(\)|message)(?:\.view\(\))?"
     known = r'(?:k[A-Z]\w*|")'
     pattern = rf"\b{word}\s*[!=]=\s*{known}|\b{word}\.(?:starts_with|ends_with|contains|find)\("
-    folders = ("src/call", "src/device", "src/world", "src/joining", "src/composed", "src/control",
-               "src/engines", "src/movement")
-    return tree.places(re.compile(pattern), tree.sources(*folders))
+    folders = ("src/calls", "src/membership/control", "src/engines")
+    paths = [p for p in tree.sources(*folders) if p.parent.name != "algorithm"]
+    return tree.places(re.compile(pattern), paths)
 
 
 def layer_of(name: str) -> str:
     parts = name.split("/")
-    return "/".join(parts[1:3]) if parts[1] == "engines" else parts[1]
+    return "/".join(parts[1:3])
 
 
 def types(tree: Tree) -> dict[str, list[tuple[Path, int]]]:
@@ -169,7 +169,7 @@ def touched_by(engine: str) -> Callable[[Tree], list[str]]:
         paths = [p for p in tree.sources("src", "include", "python/src") if p.name not in ("c.h", "c_operators.h")]
         paths += sorted((tree.root / "src").rglob("CMakeLists.txt"))
         pattern = re.compile(engine, re.IGNORECASE)
-        own = (f"src/engines/{engine}/", f"src/{engine}/")
+        own = f"src/engines/{engine}/"
         return [tree.name(p) for p in paths
                 if not tree.name(p).startswith(own) and pattern.search(tree.text(p))]
     return count
@@ -178,11 +178,11 @@ def touched_by(engine: str) -> Callable[[Tree], list[str]]:
 def waits(tree: Tree) -> list[str]:
     """Loops in which a thread gives its processor away until something moves: yield, sleep, a pace
     that pauses. Whoever calls `base::wait_until` has no loop of its own; the paces, which sleep
-    for it, stand in base/poll.h and call/waiter.cc."""
+    for it, stand in foundation/base/poll.h and calls/call/waiter.cc."""
     loop = re.compile(r"\bfor \(|\bwhile \(")
     pattern = re.compile(r"this_thread::(?:yield|sleep_for|sleep_until)\b|\.pause\(|"
                          r"\b(?:sched_yield|usleep|nanosleep)\(")
-    paces = ("src/base/poll.h", "src/call/waiter.cc")
+    paces = ("src/foundation/base/poll.h", "src/calls/call/waiter.cc")
     others = [p for p in tree.sources("src") if tree.name(p) not in paces]
     return tree.places(loop, [tree.root / paces[0]]) + tree.places(pattern, others)
 

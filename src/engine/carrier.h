@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/deadline.h"
+#include "foundation/base/deadline.h"
 
 namespace hocket::engine {
 

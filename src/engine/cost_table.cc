@@ -6,8 +6,8 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "base/hash.h"
-#include "base/words.h"
+#include "foundation/base/hash.h"
+#include "foundation/base/words.h"
 #include "hocket/error.h"
 
 namespace hocket::engine {

@@ -10,10 +10,10 @@
 #include <string>
 #include <string_view>
 
-#include "base/deadline.h"
 #include "engine/call.h"
 #include "engine/engine.h"
 #include "engine/gather.h"
+#include "foundation/base/deadline.h"
 #include "hocket/error.h"
 #include "hocket/stream.h"
 

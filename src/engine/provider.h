@@ -14,12 +14,12 @@
 #include <type_traits>
 #include <vector>
 
-#include "base/config.h"
 #include "engine/call.h"
 #include "engine/carrier.h"
 #include "engine/device_engine.h"
 #include "engine/engine.h"
 #include "engine/point_to_point.h"
+#include "foundation/base/config.h"
 #include "hocket/machine.h"
 #include "hocket/types.h"
 
@@ -131,7 +131,7 @@ class Provider {
   virtual std::optional<hocket::Engine> probe(const Machine& machine) const = 0;
 
   // --- The job ----------------------------------------------------------------------------------
-  // Reads its settings, by name, with base/config.h. Throws InvalidArgument for bad ones; starts and
+  // Reads its settings, by name, with foundation/base/config.h. Throws InvalidArgument for bad ones; starts and
   // loads nothing.
   virtual void configure() {}
   // Whether ranks tell each other of it; else it hears neither of these two.

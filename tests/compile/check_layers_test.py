@@ -13,7 +13,10 @@ check_layers = importlib.util.module_from_spec(spec)
 sys.modules["check_layers"] = check_layers
 spec.loader.exec_module(check_layers)
 
-LAYERS = "foreach(layer base os engine algorithm engines/local engines/shm world compose capi)\nendforeach()\n"
+LAYERS = """foreach(layer foundation/base foundation/os engine engines/algorithm engines/local engines/shm
+              calls/world calls/compose interfaces/capi)
+endforeach()
+"""
 
 
 class CheckLayers(unittest.TestCase):
@@ -35,42 +38,43 @@ class CheckLayers(unittest.TestCase):
     def test_law_kept(self):
         self.assertEqual(self.errors({
             "include/hocket/a.h": "#include <vector>\n#include \"hocket/b.h\"\n",
-            "src/base/a.h": "#include <fmt/format.h>\n",
-            "src/engines/shm/a.cc": '#include "os/a.h"\n#include "hwy/highway.h"\n',
-            "src/compose/providers.cc": '#include "engines/shm/a.h"\n#include "engines/local/a.h"\n',
-            "src/base/config.cc": 'auto v = std::getenv("X");\n',
-            "src/cli/run.cc": '#include "cli/a.h"\n#include <hocket/hocket.h>\n',
+            "src/foundation/base/a.h": "#include <fmt/format.h>\n",
+            "src/engines/shm/a.cc": '#include "foundation/os/a.h"\n#include "hwy/highway.h"\n',
+            "src/calls/compose/providers.cc": '#include "engines/shm/a.h"\n#include "engines/local/a.h"\n',
+            "src/foundation/base/config.cc": 'auto v = std::getenv("X");\n',
+            "src/interfaces/cli/run.cc": '#include "interfaces/cli/a.h"\n#include <hocket/hocket.h>\n',
             "include/hocket/c.h": "#include <stdint.h>\n",
-            "src/capi/a.cc": '#include "capi/a.h"\n#include "hocket/c.h"\n',
+            "src/interfaces/capi/a.cc": '#include "interfaces/capi/a.h"\n#include "hocket/c.h"\n',
             "examples/a.cc": "#include <hocket/hocket.h>\n#include \"check.h\"\n",
         }), [])
 
     def test_upwards(self):
-        self.assert_breach("src/base/a.h", '#include "os/a.h"\n', "lies above")
+        self.assert_breach("src/foundation/base/a.h", '#include "foundation/os/a.h"\n', "lies above")
 
     def test_engine_to_engine(self):
         self.assert_breach("src/engines/shm/a.h", '#include "engines/local/a.h"\n', "each other")
 
     def test_engine_named_outside_the_root(self):
-        self.assert_breach("src/world/a.cc", '#include "engines/shm/a.h"\n', "composition root")
+        self.assert_breach("src/calls/world/a.cc", '#include "engines/shm/a.h"\n', "composition root")
 
     def test_algorithm_sees_no_system(self):
-        self.assert_breach("src/algorithm/a.cc", '#include "os/a.h"\n', "algorithm includes os")
+        self.assert_breach("src/engines/algorithm/a.cc", '#include "foundation/os/a.h"\n', "algorithm includes foundation/os")
 
     def test_public_header(self):
         self.assert_breach("include/hocket/a.h", "#include <sys/mman.h>\n", "public header")
-        self.assert_breach("include/hocket/a.h", '#include "base/a.h"\n', "public header")
+        self.assert_breach("include/hocket/a.h", '#include "foundation/base/a.h"\n', "public header")
         self.assert_breach("include/hocket/c.h", "#include <vector>\n", "public header")
 
     def test_faces(self):
-        for name in ("src/cli/a.cc", "src/capi/a.cc", "python/src/a.cc", "examples/a.cc", "bench/a.cc"):
-            self.assert_breach(name, '#include "base/a.h"\n', "hocket/ alone")
+        for name in ("src/interfaces/cli/a.cc", "src/interfaces/capi/a.cc", "python/src/a.cc",
+                     "examples/a.cc", "bench/a.cc"):
+            self.assert_breach(name, '#include "foundation/base/a.h"\n', "hocket/ alone")
 
     def test_environment(self):
-        self.assert_breach("src/os/a.cc", 'auto v = getenv("X");\n', "environment")
+        self.assert_breach("src/foundation/os/a.cc", 'auto v = getenv("X");\n', "environment")
 
     def test_length(self):
-        self.assert_breach("src/os/a.cc", "\n" * 601, "601 lines")
+        self.assert_breach("src/foundation/os/a.cc", "\n" * 601, "601 lines")
 
     def test_unknown_layer(self):
         self.assert_breach("src/other/a.cc", "\n", "no layer")

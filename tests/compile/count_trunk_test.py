@@ -32,11 +32,11 @@ class CountTrunk(unittest.TestCase):
 
     def test_files_that_name_a_kind(self):
         self.assertEqual(self.count(trunk.naming_a_kind, {
-            "src/world/a.cc": "f(Kind::kAllToAll);\ng(Kind::kAllToAll);\n",
-            "src/world/b.cc": "f(Kind::kAllToAllV);  // kAllToAll\n",
-            "src/cli/c.cc": "f(Kind::kAllToAll);\n",
+            "src/calls/world/a.cc": "f(Kind::kAllToAll);\ng(Kind::kAllToAll);\n",
+            "src/calls/world/b.cc": "f(Kind::kAllToAllV);  // kAllToAll\n",
+            "src/interfaces/cli/c.cc": "f(Kind::kAllToAll);\n",
             "tests/d.cc": "f(Kind::kAllToAll);\n",
-        }), ["src/world/a.cc"])
+        }), ["src/calls/world/a.cc"])
 
     def test_defaults_over_kinds(self):
         over_kinds = ("void f() {\n  switch (kind) {\n    case Kind::kReduce:\n      break;\n"
@@ -48,23 +48,23 @@ class CountTrunk(unittest.TestCase):
     def test_largest_folder(self):
         self.assertEqual(self.count(trunk.largest_folder, {
             "src/a/a.cc": "", "src/a/a.h": "", "src/a/b/c.cc": "",
-            **{f"src/algorithm/{i}.cc": "" for i in range(5)},
+            **{f"src/engines/algorithm/{i}.cc": "" for i in range(5)},
         }), ["src/a/a.cc", "src/a/a.h"])
 
     def test_texts_that_decide(self):
         self.assertEqual(self.count(trunk.text_decides, {
-            "src/world/a.cc": 'a = failure.text == kDiedText;\nb = what.text.size();\n'
-                              'if (text.starts_with("died")) {}\n',
-            "src/base/b.cc": 'if (text == "on") {}\n',
-        }), ["src/world/a.cc:1", "src/world/a.cc:3"])
+            "src/calls/world/a.cc": 'a = failure.text == kDiedText;\nb = what.text.size();\n'
+                                  'if (text.starts_with("died")) {}\n',
+            "src/foundation/base/b.cc": 'if (text == "on") {}\n',
+        }), ["src/calls/world/a.cc:1", "src/calls/world/a.cc:3"])
 
     def test_names_of_two_layers(self):
         self.assertEqual(self.count(trunk.names_of_two_layers, {
-            "src/a/a.h": "struct Lot {};\nclass Own {\n  struct Part {};\n};\nclass Later;\n",
-            "src/a/b.h": "struct Own {};\n",
+            "src/w/a/a.h": "struct Lot {};\nclass Own {\n  struct Part {};\n};\nclass Later;\n",
+            "src/w/a/b.h": "struct Own {};\n",
             "src/engines/x/a.h": "class Lot final {};\nstruct Part {};\nclass Later {};\n",
             "src/engines/y/a.h": "enum class Lot : int {};\n",
-        }), ["Lot: a, engines/x, engines/y"])
+        }), ["Lot: engines/x, engines/y, w/a"])
 
     def test_friends(self):
         big = f"class Big {{\n  friend class Other;\n  friend class Small;\n{LONG}}};\n"
@@ -80,19 +80,19 @@ class CountTrunk(unittest.TestCase):
 
     def test_files_that_name_an_engine(self):
         self.assertEqual(self.count(trunk.touched_by("ucx"), {
-            "src/world/a.cc": "UcxEngine engine;\n", "src/world/b.cc": "// UCX\n",
+            "src/calls/world/a.cc": "UcxEngine engine;\n", "src/calls/world/b.cc": "// UCX\n",
             "src/engines/ucx/c.cc": "UcxEngine engine;\n", "src/CMakeLists.txt": "engines/ucx\n",
-        }), ["src/world/a.cc", "src/CMakeLists.txt"])
+        }), ["src/calls/world/a.cc", "src/CMakeLists.txt"])
 
     def test_waits_and_memos(self):
-        files = {"src/base/poll.h": "for (;;) {\n  std::this_thread::yield();\n}\n",
-                 "src/call/waiter.cc": "sched_yield();\n",
+        files = {"src/foundation/base/poll.h": "for (;;) {\n  std::this_thread::yield();\n}\n",
+                 "src/calls/call/waiter.cc": "sched_yield();\n",
                  "src/a/a.cc": "std::this_thread::yield();\nwaiter.pause();\nwait();\n"
                                "::usleep(200);\n",
                  "src/a/a.h": "engine::ChoiceMemo<engine::Way*> chosen_;\nRequest repeated_;\n"
                               "KeptPlans<Plan> kept_;\nint last_ = 0;\nKeptPlans& kept() {\n"}
         self.assertEqual(self.count(trunk.waits, files),
-                         ["src/base/poll.h:1", "src/a/a.cc:1", "src/a/a.cc:2", "src/a/a.cc:4"])
+                         ["src/foundation/base/poll.h:1", "src/a/a.cc:1", "src/a/a.cc:2", "src/a/a.cc:4"])
         self.assertEqual(self.count(trunk.memos, files),
                          ["src/a/a.h:1", "src/a/a.h:2", "src/a/a.h:3"])
 

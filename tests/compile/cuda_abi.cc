@@ -1,9 +1,9 @@
-// src/cuda/abi.h against the toolkit's own header.
+// src/foundation/cuda/abi.h against the toolkit's own header.
 #include <cuda.h>
 
 #include <cstddef>
 
-#include "cuda/abi.h"
+#include "foundation/cuda/abi.h"
 
 namespace ours = hocket::cuda;
 

@@ -1,10 +1,10 @@
-// src/nvshmem/abi.h against NVSHMEM's own headers.
+// src/engines/nvshmem/abi.h against NVSHMEM's own headers.
 #include <nvshmem_host.h>
 
 #include <cstddef>
 #include <type_traits>
 
-#include "nvshmem/library.h"
+#include "engines/nvshmem/library.h"
 
 namespace ours = hocket::nvshmem;
 

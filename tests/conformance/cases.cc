@@ -4,7 +4,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "core/dispatch.h"
+#include "foundation/core/dispatch.h"
 
 namespace hocket::conformance {
 

@@ -7,17 +7,17 @@
 #include <stdexcept>
 #include <thread>
 
-#include "algorithm/algorithm_engine.h"
-#include "algorithm/hierarchy_engine.h"
 #include "cases.h"
-#include "control/group.h"
-#include "control/host.h"
+#include "engines/algorithm/algorithm_engine.h"
+#include "engines/algorithm/hierarchy_engine.h"
 #include "engines/local/provider.h"
 #include "engines/shm/shm_engine.h"
 #include "engines/shm/shm_point_to_point.h"
 #include "engines/ucx/ucx_point_to_point.h"
 #include "fake_engine/provider.h"
-#include "os/segment.h"
+#include "foundation/os/segment.h"
+#include "membership/control/group.h"
+#include "membership/control/host.h"
 #include "peer_on_host.h"
 
 namespace hocket::conformance {

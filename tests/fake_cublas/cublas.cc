@@ -1,5 +1,5 @@
 // The calls that hocket makes. What does not fit together is refused as cuBLAS refuses it.
-#include "matmul/cublas.h"
+#include "arrays/matmul/cublas.h"
 
 #include <algorithm>
 #include <complex>

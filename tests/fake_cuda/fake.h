@@ -9,7 +9,7 @@
 #include <functional>
 #include <vector>
 
-#include "cuda/abi.h"
+#include "foundation/cuda/abi.h"
 
 namespace fake {
 

@@ -9,7 +9,7 @@
 #include <memory>
 #include <utility>
 
-#include "cuda/abi.h"
+#include "foundation/cuda/abi.h"
 
 namespace fake {
 

@@ -1,6 +1,6 @@
 // The calls that hocket makes. What an array holds is read and written as cuFFT's advanced layout
 // says, so that wrong strides give wrong numbers here, too.
-#include "fft/cufft.h"
+#include "arrays/fft/cufft.h"
 
 #include <complex>
 #include <cstdint>

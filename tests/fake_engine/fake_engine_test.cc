@@ -9,13 +9,13 @@
 #include <string>
 #include <vector>
 
-#include "algorithm/algorithm_engine.h"
-#include "compose/providers.h"
-#include "cuda/memory.h"
-#include "cuda/stream.h"
+#include "calls/compose/providers.h"
+#include "calls/joining/thread_team.h"
+#include "engines/algorithm/algorithm_engine.h"
 #include "fake_engine/provider.h"
+#include "foundation/cuda/memory.h"
+#include "foundation/cuda/stream.h"
 #include "hocket/hocket.h"
-#include "joining/thread_team.h"
 
 namespace hocket {
 namespace {

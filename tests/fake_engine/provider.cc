@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "base/config.h"
-#include "cuda/context.h"
-#include "movement/moving_engine.h"
+#include "engines/movement/moving_engine.h"
+#include "foundation/base/config.h"
+#include "foundation/cuda/context.h"
 
 namespace hocket::engines::mail {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "channels.h"
-#include "cuda/abi.h"
+#include "foundation/cuda/abi.h"
 #include "host_work.h"
 #include "reduce.h"
 

@@ -18,8 +18,8 @@
 #include <string>
 #include <vector>
 
-#include "cuda/abi.h"
-#include "nvshmem/abi.h"
+#include "engines/nvshmem/abi.h"
+#include "foundation/cuda/abi.h"
 
 using namespace hocket;
 using namespace hocket::nvshmem;

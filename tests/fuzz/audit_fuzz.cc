@@ -9,7 +9,7 @@
 
 #include "hocket/audit.h"
 #include "hocket/error.h"
-#include "observe/audit_format.h"
+#include "monitoring/observe/audit_format.h"
 
 namespace {
 

@@ -7,11 +7,11 @@
 #include <string>
 #include <string_view>
 
-#include "algorithm/catalogue.h"
-#include "base/config.h"
+#include "engines/algorithm/catalogue.h"
+#include "foundation/base/config.h"
 #include "hocket/error.h"
-#include "rendezvous/address.h"
-#include "rendezvous/launchers/launchers.h"
+#include "membership/rendezvous/address.h"
+#include "membership/rendezvous/launchers/launchers.h"
 
 namespace {
 

@@ -9,13 +9,13 @@
 #include <memory>
 #include <span>
 
-#include "control/group.h"
-#include "control/host.h"
-#include "control/lane.h"
-#include "control/mirror.h"
-#include "os/fd.h"
-#include "os/segment.h"
-#include "rendezvous/wire/wire.h"
+#include "foundation/os/fd.h"
+#include "foundation/os/segment.h"
+#include "membership/control/group.h"
+#include "membership/control/host.h"
+#include "membership/control/lane.h"
+#include "membership/control/mirror.h"
+#include "membership/rendezvous/wire/wire.h"
 
 namespace {
 

@@ -10,14 +10,14 @@
 #include <utility>
 #include <vector>
 
-#include "control/group.h"
-#include "control/host.h"
-#include "control/onlooker.h"
-#include "live/blame.h"
-#include "live/desk.h"
-#include "live/place.h"
-#include "live/sampler.h"
-#include "os/segment.h"
+#include "foundation/os/segment.h"
+#include "membership/control/group.h"
+#include "membership/control/host.h"
+#include "membership/control/onlooker.h"
+#include "monitoring/live/blame.h"
+#include "monitoring/live/desk.h"
+#include "monitoring/live/place.h"
+#include "monitoring/live/sampler.h"
 
 namespace {
 

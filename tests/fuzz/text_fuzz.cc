@@ -10,11 +10,11 @@
 #include <string>
 #include <string_view>
 
-#include "algorithm/catalogue.h"
 #include "engine/cost_table.h"
+#include "engines/algorithm/catalogue.h"
+#include "foundation/os/fd.h"
 #include "hocket/error.h"
-#include "os/fd.h"
-#include "rendezvous/launchers/launcher_space.h"
+#include "membership/rendezvous/launchers/launcher_space.h"
 
 namespace {
 

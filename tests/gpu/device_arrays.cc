@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "base/config.h"
-#include "device/staging.h"
+#include "calls/device/staging.h"
+#include "foundation/base/config.h"
 
 namespace hocket::gpu {
 

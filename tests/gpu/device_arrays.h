@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "cases.h"
-#include "cuda/memory.h"
-#include "cuda/stream.h"
+#include "foundation/cuda/memory.h"
+#include "foundation/cuda/stream.h"
 #include "hocket/hocket.h"
 
 namespace hocket::gpu {

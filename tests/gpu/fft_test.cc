@@ -8,8 +8,8 @@
 #include <complex>
 #include <random>
 
+#include "arrays/fft/plan.h"
 #include "device_arrays.h"
-#include "fft/plan.h"
 
 namespace hocket::gpu {
 namespace {

@@ -7,8 +7,8 @@
 #include <random>
 #include <thread>
 
-#include "cuda/idle.h"
 #include "device_arrays.h"
+#include "foundation/cuda/idle.h"
 
 namespace hocket::gpu {
 namespace {

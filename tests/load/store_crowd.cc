@@ -25,14 +25,14 @@
 #include <string>
 #include <vector>
 
+#include "foundation/os/poller.h"
+#include "foundation/os/sockets/addresses.h"
+#include "foundation/os/sockets/socket.h"
 #include "hocket/store.h"
-#include "os/poller.h"
-#include "os/sockets/addresses.h"
-#include "os/sockets/socket.h"
-#include "rendezvous/store/request.h"
-#include "rendezvous/wire/channel.h"
-#include "rendezvous/wire/handshake.h"
-#include "rendezvous/wire/wire.h"
+#include "membership/rendezvous/store/request.h"
+#include "membership/rendezvous/wire/channel.h"
+#include "membership/rendezvous/wire/handshake.h"
+#include "membership/rendezvous/wire/wire.h"
 #include "resident.h"
 
 namespace {

@@ -1,4 +1,4 @@
-/* The hosts of a group agree which of its members go on (src/control/agreement.h): Paxos with hosts for
+/* The hosts of a group agree which of its members go on (src/membership/control/agreement.h): Paxos with hosts for
    acceptors. Whoever speaks for a host may end: what the host has promised and accepted stays, what
    its speaker was about to do is gone, and another rank of the host speaks, with connections of its own.
 

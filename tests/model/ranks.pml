@@ -1,5 +1,5 @@
 /* The ranks of one host, from joining to the end of the epoch after the first: they join, meet in a
-   barrier, fail or not, call for a rebuild and agree who goes on (src/control/succession.h), and meet
+   barrier, fail or not, call for a rebuild and agree who goes on (src/membership/control/succession.h), and meet
    in a barrier of the next epoch. Any CRASHES of them, or fewer, end at any point.
 
    RANKS, CRASHES: how many. Checked: nobody waits for ever; all that return from the rebuild have the

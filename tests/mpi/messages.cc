@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "cuda/driver.h"
 #include "engines/mpi/mpi_messages.h"
+#include "foundation/cuda/driver.h"
 #include "hocket/error.h"
 
 namespace {

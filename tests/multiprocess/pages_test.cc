@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "collectives.h"
-#include "control/host.h"
-#include "os/segment.h"
+#include "foundation/os/segment.h"
+#include "membership/control/host.h"
 #include "pretended_pages.h"
 #include "ranks.h"
 

@@ -1,5 +1,5 @@
-// The time that others read while the watch over it writes (base/beats.h).
-#include "base/beats.h"
+// The time that others read while the watch over it writes (foundation/base/beats.h).
+#include "foundation/base/beats.h"
 
 #include "scenario.h"
 

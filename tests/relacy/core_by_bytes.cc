@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <source_location>
 
-#include "base/atomic.h"
-#include "core/claim.h"
-#include "core/reduce.h"
+#include "foundation/base/atomic.h"
+#include "foundation/core/claim.h"
+#include "foundation/core/reduce.h"
 
 namespace hocket::core {
 namespace {

@@ -1,9 +1,9 @@
 // What a rank shows of its groups and of its calls to those who look from outside
-// (live/desk_layout.h).
+// (monitoring/live/desk_layout.h).
 #include <array>
 #include <string>
 
-#include "live/desk_layout.h"
+#include "monitoring/live/desk_layout.h"
 #include "scenario.h"
 
 namespace hocket::live {

@@ -5,9 +5,9 @@
 #include <numeric>
 #include <vector>
 
-#include "control/group.h"
-#include "control/host.h"
-#include "os/segment.h"
+#include "foundation/os/segment.h"
+#include "membership/control/group.h"
+#include "membership/control/host.h"
 #include "system.h"
 
 namespace hocket::relacy {

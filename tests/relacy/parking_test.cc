@@ -1,8 +1,8 @@
-// Sleeping on a doorbell, and ringing it (control/host.h), with and without membarrier.
-#include "base/atomic.h"
-#include "call/waiter.h"
-#include "control/host.h"
+// Sleeping on a doorbell, and ringing it (membership/control/host.h), with and without membarrier.
+#include "calls/call/waiter.h"
+#include "foundation/base/atomic.h"
 #include "host.h"
+#include "membership/control/host.h"
 #include "scenario.h"
 
 namespace hocket::control {

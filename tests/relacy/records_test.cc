@@ -1,7 +1,7 @@
-// What ranks announce of their calls, and what ended a group (control/group.h, group_layout.h).
-#include "control/group.h"
-#include "control/group_layout.h"
+// What ranks announce of their calls, and what ended a group (membership/control/group.h, group_layout.h).
 #include "host.h"
+#include "membership/control/group.h"
+#include "membership/control/group_layout.h"
 #include "scenario.h"
 
 namespace hocket::control {

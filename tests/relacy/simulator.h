@@ -1,7 +1,7 @@
 // Runs threads of a program in every order that memory allows, by Relacy, whose names stay in
 // simulator.cc.
 //
-// The library's sources are built over it as they are: base/atomic.h and os/futex.h of this folder
+// The library's sources are built over it as they are: foundation/base/atomic.h and foundation/os/futex.h of this folder
 // come before those of src. A value lives where the library has it; what other threads may see of
 // it is kept beside, by its address, for one execution.
 #pragma once

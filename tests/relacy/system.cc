@@ -1,12 +1,12 @@
-// In place of os/futex.cc, of base/run_clock.cc, and of what gives the processor away: the
+// In place of foundation/os/futex.cc, of foundation/base/run_clock.cc, and of what gives the processor away: the
 // simulator's.
 #include "system.h"
 
 #include <sched.h>
 #include <time.h>
 
+#include "foundation/os/futex.h"
 #include "hocket/run_clock.h"
-#include "os/futex.h"
 #include "simulator.h"
 
 namespace hocket::relacy {

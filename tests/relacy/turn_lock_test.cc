@@ -1,7 +1,7 @@
-// Who is at work on a communicator (call/turn_lock.h).
-#include "call/turn_lock.h"
+// Who is at work on a communicator (calls/call/turn_lock.h).
+#include "calls/call/turn_lock.h"
 
-#include "base/atomic.h"
+#include "foundation/base/atomic.h"
 #include "scenario.h"
 #include "system.h"
 

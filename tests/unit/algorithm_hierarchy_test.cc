@@ -7,7 +7,7 @@
 #include <numeric>
 #include <vector>
 
-#include "algorithm/hierarchy_engine.h"
+#include "engines/algorithm/hierarchy_engine.h"
 #include "engines/local/local_point_to_point.h"
 
 namespace hocket::algorithm {

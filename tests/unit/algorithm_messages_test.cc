@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "algorithm/messages.h"
+#include "engines/algorithm/messages.h"
 
 namespace hocket::algorithm {
 namespace {

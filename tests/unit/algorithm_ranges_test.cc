@@ -7,10 +7,10 @@
 #include <set>
 #include <vector>
 
-#include "algorithm/cores.h"
-#include "algorithm/halving.h"
-#include "algorithm/ranges.h"
-#include "algorithm/trees.h"
+#include "engines/algorithm/cores.h"
+#include "engines/algorithm/halving.h"
+#include "engines/algorithm/ranges.h"
+#include "engines/algorithm/trees.h"
 
 namespace hocket::algorithm {
 namespace {

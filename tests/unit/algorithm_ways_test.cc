@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "algorithm/algorithm_engine.h"
+#include "engines/algorithm/algorithm_engine.h"
 #include "engines/local/local_point_to_point.h"
 #include "hocket/error.h"
 #include "sample.h"

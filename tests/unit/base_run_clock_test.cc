@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/beats.h"
+#include "foundation/base/beats.h"
 #include "hocket/run_clock.h"
 
 namespace hocket::base {

@@ -12,8 +12,8 @@
 #include <string>
 #include <string_view>
 
-#include "base/poll.h"
-#include "base/threads.h"
+#include "foundation/base/poll.h"
+#include "foundation/base/threads.h"
 #include "hocket/error.h"
 
 namespace {

@@ -11,14 +11,14 @@
 #include <tuple>
 #include <vector>
 
-#include "cli/bench/case.h"
-#include "cli/bench/data.h"
-#include "cli/bench/libraries.h"
-#include "cli/bench/measure.h"
-#include "cli/bench/numeric.h"
-#include "cli/bench/plot.h"
-#include "cli/bench/report.h"
-#include "cli/bench/wire.h"
+#include "interfaces/cli/bench/case.h"
+#include "interfaces/cli/bench/data.h"
+#include "interfaces/cli/bench/libraries.h"
+#include "interfaces/cli/bench/measure.h"
+#include "interfaces/cli/bench/numeric.h"
+#include "interfaces/cli/bench/plot.h"
+#include "interfaces/cli/bench/report.h"
+#include "interfaces/cli/bench/wire.h"
 
 namespace hocket::cli::bench {
 namespace {

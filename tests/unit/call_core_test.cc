@@ -13,11 +13,11 @@
 #include <utility>
 #include <vector>
 
-#include "base/poll.h"
-#include "call/core.h"
-#include "failure/witness.h"
-#include "os/segment.h"
-#include "world/kept_plans.h"
+#include "calls/call/core.h"
+#include "calls/world/kept_plans.h"
+#include "foundation/base/poll.h"
+#include "foundation/os/segment.h"
+#include "membership/failure/witness.h"
 
 namespace hocket::call {
 namespace {

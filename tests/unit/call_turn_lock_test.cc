@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "call/turn_lock.h"
+#include "calls/call/turn_lock.h"
 
 namespace hocket::call {
 namespace {

@@ -9,13 +9,13 @@
 #include <set>
 #include <string>
 
-#include "cli/fd.h"
-#include "cli/run/binding.h"
-#include "cli/run/environment_block.h"
-#include "cli/run/job_state.h"
-#include "cli/run/output.h"
-#include "cli/run/program.h"
 #include "hocket/error.h"
+#include "interfaces/cli/fd.h"
+#include "interfaces/cli/run/binding.h"
+#include "interfaces/cli/run/environment_block.h"
+#include "interfaces/cli/run/job_state.h"
+#include "interfaces/cli/run/output.h"
+#include "interfaces/cli/run/program.h"
 
 namespace hocket::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "composed/min_max.h"
+#include "calls/composed/min_max.h"
 #include "hocket/compression.h"
 #include "hocket/group.h"
 

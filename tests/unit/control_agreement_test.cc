@@ -10,10 +10,10 @@
 #include <random>
 #include <vector>
 
-#include "control/agreement.h"
-#include "control/group.h"
-#include "control/host.h"
-#include "os/segment.h"
+#include "foundation/os/segment.h"
+#include "membership/control/agreement.h"
+#include "membership/control/group.h"
+#include "membership/control/host.h"
 
 namespace hocket::control {
 namespace {

@@ -3,9 +3,9 @@
 
 #include <random>
 
-#include "control/facts.h"
-#include "control/succession.h"
-#include "rendezvous/wire/wire.h"
+#include "membership/control/facts.h"
+#include "membership/control/succession.h"
+#include "membership/rendezvous/wire/wire.h"
 
 namespace hocket::control {
 namespace {

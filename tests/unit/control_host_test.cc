@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "control/host.h"
 #include "hocket/error.h"
+#include "membership/control/host.h"
 
 namespace hocket::control {
 namespace {

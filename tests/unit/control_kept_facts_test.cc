@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "control/kept_facts.h"
-#include "rendezvous/wire/wire.h"
+#include "membership/control/kept_facts.h"
+#include "membership/rendezvous/wire/wire.h"
 
 namespace hocket::control {
 namespace {

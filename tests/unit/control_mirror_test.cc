@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "control/group.h"
-#include "control/group_layout.h"
-#include "control/mirror.h"
-#include "os/segment.h"
+#include "foundation/os/segment.h"
+#include "membership/control/group.h"
+#include "membership/control/group_layout.h"
+#include "membership/control/mirror.h"
 
 namespace hocket::control {
 namespace {

@@ -14,9 +14,9 @@
 #include <thread>
 #include <vector>
 
-#include "control/group.h"
-#include "control/network.h"
-#include "os/sockets/socket.h"
+#include "foundation/os/sockets/socket.h"
+#include "membership/control/group.h"
+#include "membership/control/network.h"
 
 namespace hocket::control {
 namespace {

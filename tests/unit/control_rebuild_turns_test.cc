@@ -1,5 +1,5 @@
 // Which refused calls of rebuild end which calls of the others.
-#include "control/rebuild_turns.h"
+#include "membership/control/rebuild_turns.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "os/segment.h"
+#include "foundation/os/segment.h"
 
 namespace hocket::control {
 namespace {

@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "core/digest.h"
+#include "foundation/core/digest.h"
 #include "hwy/targets.h"
 
 namespace hocket::core {

@@ -4,7 +4,7 @@
 #include <set>
 #include <string>
 
-#include "core/dispatch.h"
+#include "foundation/core/dispatch.h"
 #include "hocket/error.h"
 #include "hocket/types.h"
 

@@ -1,4 +1,4 @@
-// core/reduce.h against plain scalar code: every dtype and op, numbers of sources, counts,
+// foundation/core/reduce.h against plain scalar code: every dtype and op, numbers of sources, counts,
 // alignments, in place, both kinds of stores.
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
@@ -15,8 +15,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "core/averages.h"
-#include "core/dispatch.h"
+#include "foundation/core/averages.h"
+#include "foundation/core/dispatch.h"
 #include "hocket/error.h"
 #include "hocket/types.h"
 

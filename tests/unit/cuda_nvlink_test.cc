@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cuda/nvlink.h"
+#include "foundation/cuda/nvlink.h"
 
 namespace hocket::cuda {
 namespace {

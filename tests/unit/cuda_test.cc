@@ -5,11 +5,11 @@
 #include <mutex>
 #include <thread>
 
-#include "cuda/exchange.h"
-#include "cuda/memory.h"
-#include "cuda/proof.h"
-#include "cuda/stream.h"
-#include "cuda/vmm.h"
+#include "foundation/cuda/exchange.h"
+#include "foundation/cuda/memory.h"
+#include "foundation/cuda/proof.h"
+#include "foundation/cuda/stream.h"
+#include "foundation/cuda/vmm.h"
 #include "hocket/error.h"
 
 namespace hocket::cuda {

@@ -1,7 +1,7 @@
 // What ranks agree on from what each says of its GPU.
 #include <gtest/gtest.h>
 
-#include "device/engines.h"
+#include "calls/device/engines.h"
 
 namespace hocket::device {
 namespace {

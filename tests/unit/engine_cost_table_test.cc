@@ -4,7 +4,7 @@
 #include <locale>
 #include <typeinfo>
 
-#include "compose/providers.h"
+#include "calls/compose/providers.h"
 #include "engine/cost_table.h"
 #include "hocket/error.h"
 

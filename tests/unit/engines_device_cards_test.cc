@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "base/short_text.h"
+#include "engines/movement/use_of_gpus.h"
 #include "engines/mpi/provider.h"
 #include "engines/nccl/provider.h"
 #include "engines/peer/provider.h"
-#include "movement/use_of_gpus.h"
+#include "foundation/base/short_text.h"
 
 namespace hocket::engine {
 namespace {

@@ -8,8 +8,8 @@
 #include <memory>
 #include <thread>
 
-#include "failure/witness.h"
-#include "os/segment.h"
+#include "foundation/os/segment.h"
+#include "membership/failure/witness.h"
 
 namespace hocket::failure {
 namespace {

@@ -7,9 +7,9 @@
 #include <chrono>
 #include <deque>
 
-#include "base/deadline.h"
+#include "foundation/base/deadline.h"
+#include "foundation/os/sockets/socket.h"
 #include "hocket/error.h"
-#include "os/sockets/socket.h"
 
 namespace hocket::testing {
 namespace {

@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
-#include "os/fd.h"
-#include "os/wakeup.h"
+#include "foundation/os/fd.h"
+#include "foundation/os/wakeup.h"
 
 namespace hocket::testing {
 

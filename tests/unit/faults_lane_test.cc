@@ -10,15 +10,15 @@
 #include <utility>
 #include <vector>
 
-#include "base/deadline.h"
-#include "control/group.h"
-#include "control/host.h"
-#include "control/kept_facts.h"
-#include "control/network.h"
-#include "control/succession.h"
 #include "fault_proxy.h"
-#include "os/segment.h"
-#include "os/sockets/socket.h"
+#include "foundation/base/deadline.h"
+#include "foundation/os/segment.h"
+#include "foundation/os/sockets/socket.h"
+#include "membership/control/group.h"
+#include "membership/control/host.h"
+#include "membership/control/kept_facts.h"
+#include "membership/control/network.h"
+#include "membership/control/succession.h"
 
 namespace hocket::control {
 namespace {

@@ -8,7 +8,7 @@
 #include <numbers>
 #include <random>
 
-#include "fft/route.h"
+#include "arrays/fft/route.h"
 #include "hocket/group.h"
 
 namespace hocket {

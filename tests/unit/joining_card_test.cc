@@ -5,10 +5,10 @@
 #include <string>
 #include <thread>
 
-#include "joining/card.h"
+#include "calls/joining/card.h"
 #include "hocket/hocket.h"
 #include "hocket/object.h"
-#include "rendezvous/join.h"
+#include "membership/rendezvous/join.h"
 
 namespace hocket::joining {
 namespace {

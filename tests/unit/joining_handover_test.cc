@@ -11,9 +11,9 @@
 #include <thread>
 #include <vector>
 
+#include "calls/joining/segment_handover.h"
+#include "foundation/os/sockets/socket.h"
 #include "hocket/error.h"
-#include "joining/segment_handover.h"
-#include "os/sockets/socket.h"
 
 namespace hocket::joining {
 namespace {

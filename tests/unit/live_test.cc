@@ -16,15 +16,15 @@
 #include <thread>
 #include <vector>
 
-#include "control/group.h"
-#include "control/host.h"
-#include "live/blame.h"
-#include "live/desk.h"
-#include "live/meter.h"
-#include "live/sampler.h"
-#include "os/process/process_exit.h"
-#include "os/process/process_state.h"
-#include "os/segment.h"
+#include "foundation/os/process/process_exit.h"
+#include "foundation/os/process/process_state.h"
+#include "foundation/os/segment.h"
+#include "membership/control/group.h"
+#include "membership/control/host.h"
+#include "monitoring/live/blame.h"
+#include "monitoring/live/desk.h"
+#include "monitoring/live/meter.h"
+#include "monitoring/live/sampler.h"
 
 namespace hocket {
 namespace {

@@ -6,10 +6,10 @@
 #include <cstdlib>
 #include <random>
 
+#include "arrays/matmul/axis.h"
+#include "arrays/matmul/blas.h"
+#include "arrays/matmul/steps.h"
 #include "hocket/group.h"
-#include "matmul/axis.h"
-#include "matmul/blas.h"
-#include "matmul/steps.h"
 #include "matmul_reference.h"
 
 namespace hocket {

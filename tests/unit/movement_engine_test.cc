@@ -7,8 +7,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "cuda/driver.h"
-#include "movement/moving_engine.h"
+#include "engines/movement/moving_engine.h"
+#include "foundation/cuda/driver.h"
 
 namespace hocket::movement {
 namespace {

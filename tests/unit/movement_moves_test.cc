@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "movement/moves.h"
+#include "engines/movement/moves.h"
 
 namespace hocket::movement {
 namespace {

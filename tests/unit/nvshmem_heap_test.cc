@@ -6,8 +6,8 @@
 #include <stdexcept>
 #include <thread>
 
-#include "cuda/driver.h"
-#include "nvshmem/heap.h"
+#include "engines/nvshmem/heap.h"
+#include "foundation/cuda/driver.h"
 
 namespace hocket::nvshmem {
 namespace {

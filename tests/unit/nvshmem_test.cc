@@ -8,9 +8,9 @@
 #include <random>
 #include <vector>
 
-#include "nvshmem/agreement.h"
-#include "nvshmem/library.h"
-#include "nvshmem/spare_ranges.h"
+#include "engines/nvshmem/agreement.h"
+#include "engines/nvshmem/library.h"
+#include "engines/nvshmem/spare_ranges.h"
 
 namespace hocket::nvshmem {
 namespace {

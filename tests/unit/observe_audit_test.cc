@@ -11,7 +11,7 @@
 #include <random>
 #include <vector>
 
-#include "call/auditing.h"
+#include "calls/call/auditing.h"
 #include "hocket/audit.h"
 #include "hocket/error.h"
 

@@ -12,7 +12,7 @@
 
 #include "hocket/error.h"
 #include "hocket/trace.h"
-#include "observe/trace_file.h"
+#include "monitoring/observe/trace_file.h"
 
 namespace hocket {
 namespace {

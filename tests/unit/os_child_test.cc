@@ -8,8 +8,8 @@
 #include <array>
 #include <csignal>
 
-#include "os/fd.h"
-#include "os/machine/probe.h"
+#include "foundation/os/fd.h"
+#include "foundation/os/machine/probe.h"
 
 namespace hocket::os {
 namespace {

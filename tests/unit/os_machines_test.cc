@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "os/machine/allotment.h"
-#include "os/machine/topology.h"
+#include "foundation/os/machine/allotment.h"
+#include "foundation/os/machine/topology.h"
 #include "pretended_machine.h"
 
 namespace hocket::os {

@@ -1,7 +1,7 @@
 // The size of the segment that the ranks of a host share.
 #include <gtest/gtest.h>
 
-#include "os/segment.h"
+#include "foundation/os/segment.h"
 
 namespace hocket::os {
 namespace {

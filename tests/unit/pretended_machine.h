@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "os/machine/allotment.h"
+#include "foundation/os/machine/allotment.h"
 
 namespace hocket::test {
 

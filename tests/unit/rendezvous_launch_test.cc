@@ -18,8 +18,8 @@
 
 #include "hocket/error.h"
 #include "hocket/launch.h"
-#include "rendezvous/join.h"
-#include "rendezvous/launchers/launchers.h"
+#include "membership/rendezvous/join.h"
+#include "membership/rendezvous/launchers/launchers.h"
 #include "rendezvous_stores.h"
 
 namespace hocket {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "hocket/error.h"
-#include "rendezvous/launchers/launcher_space.h"
+#include "membership/rendezvous/launchers/launcher_space.h"
 #include "rendezvous_stores.h"
 
 namespace hocket::rendezvous {

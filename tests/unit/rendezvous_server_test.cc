@@ -15,14 +15,14 @@
 #include <thread>
 #include <vector>
 
-#include "base/deadline.h"
+#include "foundation/base/deadline.h"
+#include "foundation/os/sockets/socket.h"
+#include "foundation/os/sockets/unix_socket.h"
 #include "hocket/error.h"
 #include "hocket/store.h"
-#include "os/sockets/socket.h"
-#include "os/sockets/unix_socket.h"
-#include "rendezvous/store/request.h"
-#include "rendezvous/wire/handshake.h"
-#include "rendezvous/wire/wire.h"
+#include "membership/rendezvous/store/request.h"
+#include "membership/rendezvous/wire/handshake.h"
+#include "membership/rendezvous/wire/wire.h"
 #include "rendezvous_stores.h"
 
 namespace hocket {

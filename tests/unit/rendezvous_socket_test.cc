@@ -9,12 +9,12 @@
 #include <string>
 #include <thread>
 
-#include "base/deadline.h"
+#include "foundation/base/deadline.h"
+#include "foundation/os/sockets/socket.h"
+#include "foundation/os/sockets/unix_socket.h"
+#include "foundation/os/wakeup.h"
 #include "hocket/error.h"
 #include "hocket/store.h"
-#include "os/sockets/socket.h"
-#include "os/sockets/unix_socket.h"
-#include "os/wakeup.h"
 #include "rendezvous_stores.h"
 
 namespace hocket::os {

@@ -17,9 +17,9 @@
 #include <utility>
 #include <vector>
 
+#include "foundation/os/sockets/socket.h"
 #include "hocket/error.h"
 #include "hocket/store.h"
-#include "os/sockets/socket.h"
 
 namespace hocket::testing {
 

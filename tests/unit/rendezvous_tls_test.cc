@@ -11,11 +11,11 @@
 #include <thread>
 #include <utility>
 
-#include "base/deadline.h"
+#include "foundation/base/deadline.h"
+#include "foundation/os/sockets/socket.h"
 #include "hocket/error.h"
 #include "hocket/store.h"
-#include "os/sockets/socket.h"
-#include "rendezvous/wire/channel.h"
+#include "membership/rendezvous/wire/channel.h"
 #include "rendezvous_stores.h"
 
 namespace hocket::rendezvous {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "rendezvous/store/request.h"
-#include "rendezvous/wire/handshake.h"
-#include "rendezvous/wire/wire.h"
+#include "membership/rendezvous/store/request.h"
+#include "membership/rendezvous/wire/handshake.h"
+#include "membership/rendezvous/wire/wire.h"
 
 namespace hocket::rendezvous {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "algorithm/hierarchy_engine.h"
+#include "engines/algorithm/hierarchy_engine.h"
 #include "sample.h"
 #include "simulation.h"
 

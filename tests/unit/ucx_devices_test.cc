@@ -4,8 +4,8 @@
 
 #include <array>
 
-#include "cuda/driver.h"
 #include "engines/ucx/device_fabrics.h"
+#include "foundation/cuda/driver.h"
 
 namespace hocket::engines::ucx {
 namespace {

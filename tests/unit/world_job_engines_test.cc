@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "world/job_engines.h"
-#include "compose/providers.h"
+#include "calls/compose/providers.h"
+#include "calls/world/job_engines.h"
 #include "hocket/error.h"
 
 namespace hocket::world {

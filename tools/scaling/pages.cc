@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "cli/bench/plot.h"
-#include "cli/quantities.h"
+#include "interfaces/cli/bench/plot.h"
+#include "interfaces/cli/quantities.h"
 
 namespace hocket::scaling {
 

@@ -4,7 +4,7 @@
 // A rank is a processor with a clock of its own. A message costs its sender's processor `overhead`,
 // waits for its turn at the sender's port, which takes beta a byte, needs a latency to the
 // receiver's port, waits for its turn there, and costs the receiver's processor `overhead` again;
-// alone in the network it takes alpha + beta * bytes, as in algorithm/cost_model.h. All ranks of a
+// alone in the network it takes alpha + beta * bytes, as in engines/algorithm/cost_model.h. All ranks of a
 // host share its port to the network; among themselves each has a port of its own. Memory that is
 // folded or copied costs gamma a byte, where core is the one of sizes_core.cc.
 #pragma once
@@ -17,9 +17,9 @@
 #include <stdexcept>
 #include <vector>
 
-#include "algorithm/cost_model.h"
 #include "engine/point_to_point.h"
 #include "engine/task.h"
+#include "engines/algorithm/cost_model.h"
 #include "event_queue.h"
 
 namespace hocket::scaling {

@@ -1,7 +1,7 @@
-// core/reduce.h for simulations of sizes alone: no memory is touched, and the rank that would have
+// foundation/core/reduce.h for simulations of sizes alone: no memory is touched, and the rank that would have
 // computed pays for it. Linked in the place of the layer `core`.
-#include "core/averages.h"
-#include "core/reduce.h"
+#include "foundation/core/averages.h"
+#include "foundation/core/reduce.h"
 #include "simulation.h"
 
 namespace hocket::core {

@@ -4,7 +4,7 @@
 
 #include <new>
 
-#include "algorithm/scratch.h"
+#include "engines/algorithm/scratch.h"
 
 namespace hocket::scaling {
 namespace {
@@ -29,7 +29,7 @@ std::byte* scratch_addresses() { return region(2); }
 
 }  // namespace hocket::scaling
 
-// Linked in the place of algorithm/scratch.cc.
+// Linked in the place of engines/algorithm/scratch.cc.
 namespace hocket::algorithm {
 
 Scratch::Scratch(std::size_t bytes)

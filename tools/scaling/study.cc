@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "algorithm/hierarchy_engine.h"
+#include "engines/algorithm/hierarchy_engine.h"
 #include "simulation.h"
 #include "sizes_memory.h"
 

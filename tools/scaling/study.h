@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "algorithm/algorithm_engine.h"
-#include "algorithm/catalogue.h"
 #include "engine/call.h"
+#include "engines/algorithm/algorithm_engine.h"
+#include "engines/algorithm/catalogue.h"
 
 namespace hocket::scaling {
 

@@ -1,7 +1,7 @@
 #include "engines/mpi/called_elsewhere.h"
 
-#include "control/group.h"
 #include "engine/made_of_calls.h"
+#include "membership/control/group.h"
 
 namespace hocket::engines::mpi {
 

@@ -1,8 +1,8 @@
 #include "engines/mpi/groups.h"
 
-#include "control/group.h"
-#include "control/succession.h"
 #include "hocket/error.h"
+#include "membership/control/group.h"
+#include "membership/control/succession.h"
 
 namespace hocket::engines::mpi {
 

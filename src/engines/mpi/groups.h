@@ -10,9 +10,9 @@
 #include <optional>
 #include <vector>
 
-#include "control/host.h"
 #include "engine/provider.h"
 #include "engines/mpi/library.h"
+#include "membership/control/host.h"
 
 namespace hocket::engines::mpi {
 

@@ -10,9 +10,9 @@
 #include <optional>
 #include <string_view>
 
-#include "base/poll.h"
-#include "core/reduce.h"
-#include "cuda/stream.h"
+#include "foundation/base/poll.h"
+#include "foundation/core/reduce.h"
+#include "foundation/cuda/stream.h"
 #include "hocket/error.h"
 
 namespace hocket::engines::mpi {

@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include "algorithm/scratch.h"
-#include "cuda/context.h"
+#include "engines/algorithm/scratch.h"
 #include "engines/mpi/abi.h"
+#include "foundation/cuda/context.h"
 
 namespace hocket::engines::mpi {
 

@@ -4,8 +4,8 @@
 #include <functional>
 #include <memory>
 
+#include "engines/movement/moving_engine.h"
 #include "engines/mpi/mpi_messages.h"
-#include "movement/moving_engine.h"
 
 namespace hocket::engines::mpi {
 

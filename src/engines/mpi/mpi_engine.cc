@@ -8,8 +8,8 @@
 #include <optional>
 #include <vector>
 
-#include "base/deadline.h"
 #include "engines/mpi/staging.h"
+#include "foundation/base/deadline.h"
 #include "hocket/error.h"
 
 namespace hocket::engines::mpi {

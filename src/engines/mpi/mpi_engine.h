@@ -8,8 +8,8 @@
 #include <optional>
 #include <utility>
 
-#include "algorithm/algorithm_engine.h"
 #include "engine/engine.h"
+#include "engines/algorithm/algorithm_engine.h"
 #include "engines/mpi/library.h"
 
 namespace hocket::engines::mpi {

@@ -4,7 +4,7 @@
 #include <exception>
 #include <utility>
 
-#include "base/log.h"
+#include "foundation/base/log.h"
 #include "hocket/error.h"
 
 namespace hocket::engines::mpi {

@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <charconv>
 
-#include "cuda/usable.h"
 #include "engines/mpi/called_elsewhere.h"
 #include "engines/mpi/mpi_device_engine.h"
 #include "engines/mpi/mpi_engine.h"
+#include "foundation/cuda/usable.h"
+#include "foundation/os/machine/probe.h"
 #include "hocket/error.h"
-#include "os/machine/probe.h"
 
 namespace hocket::engines::mpi {
 namespace {

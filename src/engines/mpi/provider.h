@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "engine/provider.h"
+#include "engines/movement/use_of_gpus.h"
 #include "engines/mpi/groups.h"
 #include "engines/mpi/library.h"
-#include "movement/use_of_gpus.h"
 
 namespace hocket::engines::mpi {
 

@@ -6,7 +6,7 @@
 #include <limits>
 #include <optional>
 
-#include "algorithm/partial.h"
+#include "engines/algorithm/partial.h"
 #include "hocket/error.h"
 
 namespace hocket::engines::mpi {

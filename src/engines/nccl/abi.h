@@ -5,7 +5,7 @@
 #include <climits>
 #include <cstddef>
 
-#include "cuda/abi.h"
+#include "foundation/cuda/abi.h"
 
 struct ncclComm;
 

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "cuda/memory.h"
 #include "engines/nccl/nccl_engine.h"
+#include "foundation/cuda/memory.h"
 
 namespace hocket::engines::nccl {
 

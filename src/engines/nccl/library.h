@@ -5,7 +5,7 @@
 #include <string>
 
 #include "engines/nccl/abi.h"
-#include "os/library.h"
+#include "foundation/os/library.h"
 
 namespace hocket::engines::nccl {
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "base/poll.h"
+#include "foundation/base/poll.h"
 #include "hocket/error.h"
 
 namespace hocket::engines::nccl {

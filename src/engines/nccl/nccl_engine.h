@@ -6,9 +6,9 @@
 #include <mutex>
 #include <thread>
 
-#include "cuda/context.h"
 #include "engine/device_engine.h"
 #include "engines/nccl/library.h"
+#include "foundation/cuda/context.h"
 
 namespace hocket::engines::nccl {
 

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include "base/config.h"
-#include "base/short_text.h"
-#include "cuda/usable.h"
 #include "engines/nccl/nccl_engine.h"
 #include "engines/nccl/shipped_costs.h"
+#include "foundation/base/config.h"
+#include "foundation/base/short_text.h"
+#include "foundation/cuda/usable.h"
 
 namespace hocket::engines::nccl {
 namespace {

@@ -1,12 +1,12 @@
 // Reductions of a few vectors: from left to right, in the accumulation type, rounded once, at the
-// end; the bits are those of core/reduce.h (NaNs' payloads apart).
+// end; the bits are those of foundation/core/reduce.h (NaNs' payloads apart).
 #pragma once
 
 #include <cstdint>
 
-#include "core/exact_sum.h"
 #include "engines/peer/kernels/elements.h"
 #include "engines/peer/kernels/marks.h"
+#include "foundation/core/exact_sum.h"
 #include "hocket/types.h"
 
 namespace hocket::engines::peer {

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <atomic>
 
-#include "base/log.h"
-#include "base/short_text.h"
-#include "cuda/exchange.h"
-#include "cuda/idle.h"
-#include "cuda/nvlink.h"
-#include "cuda/proof.h"
+#include "foundation/base/log.h"
+#include "foundation/base/short_text.h"
+#include "foundation/cuda/exchange.h"
+#include "foundation/cuda/idle.h"
+#include "foundation/cuda/nvlink.h"
+#include "foundation/cuda/proof.h"
 #include "hocket/error.h"
 
 namespace hocket::engines::peer {

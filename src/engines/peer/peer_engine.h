@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "cuda/memory.h"
-#include "cuda/vmm.h"
 #include "engine/device_engine.h"
 #include "engines/peer/peer_kernels.h"
 #include "engines/peer/plan.h"
+#include "foundation/cuda/memory.h"
+#include "foundation/cuda/vmm.h"
 
 namespace hocket::engines::peer {
 

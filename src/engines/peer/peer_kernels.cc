@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <limits>
 
-#include "cuda/memory.h"
-#include "cuda/quiet.h"
-#include "cuda/stream.h"
 #include "engines/peer/images.h"
+#include "foundation/cuda/memory.h"
+#include "foundation/cuda/quiet.h"
+#include "foundation/cuda/stream.h"
 
 namespace hocket::engines::peer {
 namespace {

@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "cuda/context.h"
 #include "engines/peer/plan.h"
+#include "foundation/cuda/context.h"
 
 namespace hocket::engines::peer {
 

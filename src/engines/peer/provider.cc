@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "cuda/context.h"
-#include "cuda/usable.h"
 #include "engines/peer/peer_engine.h"
 #include "engines/peer/shipped_costs.h"
+#include "foundation/cuda/context.h"
+#include "foundation/cuda/usable.h"
 
 namespace hocket::engines::peer {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "core/claim.h"
+#include "foundation/core/claim.h"
 
 namespace hocket::engines::shm {
 namespace {

@@ -15,10 +15,10 @@
 #include <optional>
 #include <span>
 
-#include "base/atomic.h"
-#include "control/host.h"
 #include "engines/shm/exposure.h"
 #include "engines/shm/staging.h"
+#include "foundation/base/atomic.h"
+#include "membership/control/host.h"
 
 namespace hocket::engines::shm {
 

@@ -16,7 +16,7 @@
 #include "engine/point_to_point.h"
 #include "engine/task.h"
 #include "engines/shm/shm_group.h"
-#include "os/process/process_memory.h"
+#include "foundation/os/process/process_memory.h"
 
 namespace hocket::engines::shm {
 

@@ -3,10 +3,10 @@
 #include <array>
 #include <cerrno>
 
-#include "algorithm/scratch.h"
+#include "engines/algorithm/scratch.h"
 #include "engines/shm/collectives.h"
 #include "engines/shm/exchange.h"
-#include "os/process/process_memory.h"
+#include "foundation/os/process/process_memory.h"
 
 namespace hocket::engines::shm {
 

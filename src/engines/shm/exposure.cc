@@ -6,8 +6,8 @@
 #include <cerrno>
 #include <chrono>
 
-#include "base/deadline.h"
-#include "base/poll.h"
+#include "foundation/base/deadline.h"
+#include "foundation/base/poll.h"
 #include "hocket/error.h"
 
 namespace hocket::engines::shm {

@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <functional>
 
-#include "base/atomic.h"
-#include "control/group.h"
+#include "foundation/base/atomic.h"
+#include "membership/control/group.h"
 
 namespace hocket::engines::shm {
 

@@ -1,6 +1,6 @@
 // Prefix reductions of any size through chunks, in ascending rank order: along a chain of ranks, or
 // by parts.
-#include "algorithm/partial.h"
+#include "engines/algorithm/partial.h"
 #include "engines/shm/collectives.h"
 #include "engines/shm/exchange.h"
 

@@ -3,10 +3,10 @@
 #include <cerrno>
 #include <cstring>
 
-#include "core/reduce.h"
 #include "engines/shm/envelopes.h"
 #include "engines/shm/shm_point_to_point.h"
 #include "engines/shm/staging.h"
+#include "foundation/core/reduce.h"
 
 namespace hocket::engines::shm {
 

@@ -1,7 +1,7 @@
 #include "engines/shm/shm_engine.h"
 
-#include "base/hash.h"
 #include "engines/shm/collectives.h"
+#include "foundation/base/hash.h"
 
 namespace hocket::engines::shm {
 

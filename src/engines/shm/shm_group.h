@@ -31,13 +31,13 @@
 #include <optional>
 #include <vector>
 
-#include "base/atomic.h"
-#include "control/group.h"
-#include "core/reduce.h"
 #include "engine/call.h"
 #include "engine/task.h"
 #include "engines/shm/exposure.h"
 #include "engines/shm/staging.h"
+#include "foundation/base/atomic.h"
+#include "foundation/core/reduce.h"
+#include "membership/control/group.h"
 
 namespace hocket::engines::shm {
 

@@ -4,10 +4,10 @@
 #include <cstring>
 #include <utility>
 
-#include "core/reduce.h"
 #include "engines/shm/envelopes.h"
 #include "engines/shm/staging.h"
-#include "os/process/process_memory.h"
+#include "foundation/core/reduce.h"
+#include "foundation/os/process/process_memory.h"
 
 namespace hocket::engines::shm {
 

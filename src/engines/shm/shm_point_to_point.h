@@ -10,11 +10,11 @@
 #include <deque>
 #include <vector>
 
-#include "control/group.h"
 #include "engine/keyed_queue.h"
 #include "engine/point_to_point.h"
 #include "engines/shm/channel.h"
 #include "engines/shm/staging.h"
+#include "membership/control/group.h"
 
 namespace hocket::engines::shm {
 

@@ -3,9 +3,9 @@
 //
 // Measured with 2 to 32 ranks, each on a core of its own; docs/notes/performance.md has the
 // figures.
-#include "core/claim.h"
 #include "engines/shm/collectives.h"
 #include "engines/shm/exchange.h"
+#include "foundation/core/claim.h"
 
 namespace hocket::engines::shm {
 

@@ -1,6 +1,6 @@
 // Collectives of a few KiB: ranks write their slots, and read those of others.
-#include "base/relax.h"
 #include "engines/shm/collectives.h"
+#include "foundation/base/relax.h"
 
 namespace hocket::engines::shm {
 

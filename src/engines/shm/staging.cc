@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-#include "control/host.h"
+#include "membership/control/host.h"
 
 namespace hocket::engines::shm {
 namespace {

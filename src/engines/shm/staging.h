@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <span>
 
-#include "core/claim.h"
-#include "core/reduce.h"
+#include "foundation/core/claim.h"
+#include "foundation/core/reduce.h"
 
 namespace hocket::engines::shm {
 
@@ -25,7 +25,7 @@ enum class Readers : std::uint8_t { kOne, kSeveral };
 //
 // The peers have read what was there before, so its lines lie in their caches, and an ordinary
 // store first fetches each of them, only to overwrite it. Where a line has a single reader, that
-// one *claims* it (core/claim.h), which makes this quick as long as the two cores share a cache.
+// one *claims* it (foundation/core/claim.h), which makes this quick as long as the two cores share a cache.
 // Where lines have several readers, or cannot be claimed, an ordinary store takes as long as the
 // copy itself where the cores share the last cache, and several times as long where they share
 // none. Stores past the caches fetch nothing and are equally quick everywhere, but what they wrote

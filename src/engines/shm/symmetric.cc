@@ -3,7 +3,7 @@
 // for every further round.
 #include <span>
 
-#include "algorithm/scratch.h"
+#include "engines/algorithm/scratch.h"
 #include "engines/shm/collectives.h"
 #include "engines/shm/exchange.h"
 

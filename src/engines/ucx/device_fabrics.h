@@ -8,9 +8,9 @@
 #include <span>
 #include <vector>
 
-#include "base/deadline.h"
-#include "cuda/context.h"
 #include "engines/ucx/fabric.h"
+#include "foundation/base/deadline.h"
+#include "foundation/cuda/context.h"
 
 namespace hocket::engines::ucx {
 

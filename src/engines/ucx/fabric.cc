@@ -6,9 +6,9 @@
 #include <initializer_list>
 #include <utility>
 
-#include "base/config.h"
-#include "base/log.h"
-#include "cuda/stream.h"
+#include "foundation/base/config.h"
+#include "foundation/base/log.h"
+#include "foundation/cuda/stream.h"
 #include "hocket/error.h"
 
 namespace hocket::engines::ucx {

@@ -15,10 +15,10 @@
 #include <string>
 #include <vector>
 
-#include "base/deadline.h"
-#include "cuda/context.h"
 #include "engines/ucx/library.h"
 #include "engines/ucx/wire.h"
+#include "foundation/base/deadline.h"
+#include "foundation/cuda/context.h"
 #include "hocket/types.h"
 
 namespace hocket::engines::ucx {

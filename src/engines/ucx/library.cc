@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "base/config.h"
+#include "foundation/base/config.h"
 
 namespace hocket::engines::ucx {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "engines/ucx/abi.h"
-#include "os/library.h"
+#include "foundation/os/library.h"
 
 namespace hocket::engines::ucx {
 

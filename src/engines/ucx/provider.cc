@@ -4,13 +4,13 @@
 
 #include <utility>
 
-#include "base/config.h"
-#include "cuda/usable.h"
 #include "engines/ucx/ucx_device_engine.h"
 #include "engines/ucx/ucx_point_to_point.h"
+#include "foundation/base/config.h"
+#include "foundation/cuda/usable.h"
+#include "foundation/os/machine/probe.h"
+#include "foundation/os/sockets/addresses.h"
 #include "hocket/error.h"
-#include "os/machine/probe.h"
-#include "os/sockets/addresses.h"
 
 namespace hocket::engines::ucx {
 namespace {

@@ -9,9 +9,9 @@
 #include <string_view>
 #include <utility>
 
-#include "base/log.h"
-#include "base/poll.h"
 #include "engines/ucx/fabric.h"
+#include "foundation/base/log.h"
+#include "foundation/base/poll.h"
 
 namespace hocket::engines::ucx {
 

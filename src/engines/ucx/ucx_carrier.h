@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "engine/carrier.h"
+#include "engines/movement/use_of_gpus.h"
 #include "engines/ucx/device_fabrics.h"
-#include "movement/use_of_gpus.h"
 
 namespace hocket::engines::ucx {
 

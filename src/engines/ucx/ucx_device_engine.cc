@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/poll.h"
-#include "base/short_text.h"
-#include "base/threads.h"
+#include "foundation/base/poll.h"
+#include "foundation/base/short_text.h"
+#include "foundation/base/threads.h"
 #include "hocket/error.h"
 
 namespace hocket::engines::ucx {

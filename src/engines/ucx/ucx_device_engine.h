@@ -8,10 +8,10 @@
 #include <thread>
 #include <vector>
 
+#include "engines/movement/moving_engine.h"
 #include "engines/ucx/device_fabrics.h"
 #include "engines/ucx/ucx_point_to_point.h"
-#include "movement/moving_engine.h"
-#include "os/wakeup.h"
+#include "foundation/os/wakeup.h"
 
 namespace hocket::engines::ucx {
 

@@ -286,12 +286,33 @@ def test_variables_that_are_named_are_there(document):
     assert named <= known, f"{document.name} names {sorted(named - known)}"
 
 
-def test_the_page_of_architecture_has_the_layers_in_their_order():
-    page = (ROOT / "docs" / "architecture.md").read_text()
-    (listed,) = re.findall(r"^## Layers\n.*?```text\n(.*?)```", page, re.M | re.S)
+def layers_of_sources():
     source = (ROOT / "src" / "CMakeLists.txt").read_text()
-    layers = re.search(r"foreach\(layer (base .*?)\)", source, re.S)[1]
-    assert re.findall(r"^([a-z_/]+) {2,}", listed, re.M) == layers.split()
+    layers = re.search(r"foreach\(layer ([a-z].*?)\)", source, re.S)[1].split()
+    return sorted([*layers, "interfaces/cli"])
+
+
+def test_the_page_of_architecture_has_all_layers():
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    (listed,) = re.findall(r"^## Wings and layers\n.*?```text\n(.*?)```", page, re.M | re.S)
+    wing, found = "", []
+    for indent, name, is_wing in re.findall(r"^((?:  )?)([a-z]+)(/?) {2,}", listed, re.M):
+        if is_wing:
+            wing = name
+        else:
+            found.append(f"{wing}/{name}" if indent else name)
+    assert sorted(found) == layers_of_sources()
+
+
+def test_the_page_of_each_wing_has_its_layers():
+    wings = {}
+    for layer in layers_of_sources():
+        wing, _, name = layer.rpartition("/")
+        if wing:
+            wings.setdefault(wing, []).append(name)
+    for wing, names in wings.items():
+        table = re.findall(r"^\| (`.*?) \|", (ROOT / "src" / wing / "README.md").read_text(), re.M)
+        assert sorted(re.findall(r"`(\w+)`", " ".join(table))) == names, wing
 
 
 # What tables, constants and compilers leave among what can be written to.

@@ -18,7 +18,7 @@ struct Pair {
   Real real, imaginary;
 };
 
-// The form that elements of type T, stored as Stored, are computed in: what core/reduce.h promises.
+// The form that elements of type T, stored as Stored, are computed in: what foundation/core/reduce.h promises.
 template <typename T>
 struct Number {
   using Stored = T;

@@ -1,0 +1,37 @@
+// Whether all ranks are about to execute the same plan.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "calls/world/communicator_impl.h"
+#include "hocket/communicator.h"
+
+namespace hocket::distribution {
+
+// A resource of one plan; one thread.
+class SamePlan {
+ public:
+  // `kind`: what refusals name.
+  SamePlan(Communicator& comm, engine::Kind kind)
+      : comm_(comm), kind_(kind), given_(static_cast<std::size_t>(comm.size())) {}
+
+  // Collective. `prepare()` is what this rank does before; what it cannot do it refuses. Then
+  // `digest()` of the plan and of all that must be alike is compared. Throws InvalidArgument on all
+  // ranks, which can go on.
+  template <typename Prepare, typename Digest>
+  void before_executing(std::optional<Duration> deadline, Prepare&& prepare, Digest&& digest) {
+    comm_.impl()->before_call(kind_, prepare);
+    compare(digest(), deadline);
+  }
+
+ private:
+  void compare(std::uint64_t digest, std::optional<Duration> deadline);
+
+  Communicator& comm_;
+  const engine::Kind kind_;
+  std::vector<std::uint64_t> given_;  // by rank
+};
+
+}  // namespace hocket::distribution

@@ -1,0 +1,92 @@
+// Transforms of a rank's part in a GPU's memory, by cuFFT.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "arrays/fft/cufft.h"
+#include "hocket/distribution.h"
+#include "hocket/fft.h"
+
+namespace hocket::fft {
+
+// A resource: a transform of an array that lies in C order without gaps. One thread; the GPU's
+// context is current whenever it is made, run or given back.
+class GpuTransform {
+ public:
+  // `shape`: where the kind has a real side, that one's. `axes`: in rising order, at least one;
+  // with a real side the last one is the array's.
+  GpuTransform(std::shared_ptr<const Cufft> cufft,
+               FftKind kind,
+               bool is_double,
+               bool is_inverse,
+               const Extents& shape,
+               const std::vector<std::size_t>& axes);
+  GpuTransform(const GpuTransform&) = delete;
+  GpuTransform& operator=(const GpuTransform&) = delete;
+
+  // Whether it leaves its input as it was, and whether that may be its output, too.
+  bool keeps_input() const noexcept { return kind_ != FftKind::kComplexToReal; }
+  bool works_in_place() const noexcept { return kind_ == FftKind::kComplex; }
+  void run(void* in, void* out, cuda::Stream stream) const;
+
+ private:
+  // One plan of cuFFT: axes that follow each other. It is executed so often, so many bytes apart.
+  struct Pass {
+    CufftHandle plan;
+    FftKind kind{};
+    std::size_t loops = 1, step = 0;
+    bool from_in = false, to_out = false;  // else from `out`, to `in`
+  };
+  void add(FftKind kind, const Extents& shape, std::size_t first, std::size_t last);
+  void execute(const Pass& pass, std::byte* from, std::byte* to) const;
+
+  const std::shared_ptr<const Cufft> cufft_;
+  const FftKind kind_;
+  const bool is_double_, is_inverse_;
+  std::vector<Pass> passes_;
+};
+
+// A box in so many slices along its first axis; the last ones may be empty. Each lies in one piece.
+std::vector<Box> slices_of(const Box& box, std::size_t count);
+
+// A resource: a leg's transform of a rank's part, slice by slice. As GpuTransform.
+class SlicedTransform {
+ public:
+  // What a slice has become.
+  struct Made {
+    std::byte* at;
+    std::size_t elements;
+  };
+  // Bytes of an element, before and after. In several slices only without the first axis.
+  struct Elements {
+    std::size_t before, after;
+  };
+  SlicedTransform(const std::shared_ptr<const Cufft>& cufft,
+                  FftKind kind,
+                  bool is_double,
+                  bool is_inverse,
+                  const std::array<Box, 2>& boxes,  // before and after
+                  const std::vector<std::size_t>& axes,
+                  std::size_t slices,
+                  Elements elements);
+
+  bool keeps_input() const noexcept { return kind_ != FftKind::kComplexToReal; }
+  bool works_in_place() const noexcept { return kind_ == FftKind::kComplex; }
+  // Of the whole arrays, which begin there.
+  Made run(std::size_t slice, void* in, void* out, cuda::Stream stream) const;
+
+ private:
+  struct Slice {
+    const GpuTransform* transform;  // null: of nothing
+    std::size_t from, to;           // bytes
+    std::size_t elements;
+  };
+  const FftKind kind_;
+  std::vector<std::unique_ptr<GpuTransform>> transforms_;  // one for each extent of slices
+  std::vector<Slice> slices_;
+};
+
+}  // namespace hocket::fft

@@ -1,0 +1,95 @@
+// What a plan of arrays in the host's memory and one of GPUs have in common.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "arrays/fft/agreement.h"
+#include "arrays/fft/route.h"
+#include "calls/world/communicator_impl.h"
+#include "hocket/communicator.h"
+#include "hocket/fft.h"
+
+namespace hocket::fft {
+
+// A resource of one communicator's rank; one thread.
+class FftPlan {
+ public:
+  virtual ~FftPlan() = default;
+  FftPlan(const FftPlan&) = delete;
+  FftPlan& operator=(const FftPlan&) = delete;
+
+  virtual void execute(ConstArrayView in,
+                       ArrayView out,
+                       std::optional<FftDirection> direction,
+                       std::optional<StreamRef> stream) = 0;
+  virtual const std::string& library() const noexcept = 0;
+  virtual bool is_shared() const noexcept = 0;
+  std::size_t transposes() const noexcept { return legs_.size() - 1; }
+
+ protected:
+  // Collective: agrees with the others.
+  FftPlan(Communicator& comm,
+          const Extents& shape,
+          const Box& from,
+          const Box& to,
+          const FftOptions& options);
+
+  // What this rank cannot do before the next barrier it refuses, in the barrier's place.
+  template <typename LegPart>
+  void before_barrier(LegPart&& part) {
+    comm_.impl()->before_call(engine::Kind::kFft, part);
+  }
+  // What ranks must have in common that are in the same step of the same plan.
+  std::uint64_t digest_of(std::uint64_t step) const noexcept;
+  // Of ranks that execute the same plan, in the same step; on GPUs on `stream`.
+  void barrier(std::uint64_t step, std::optional<StreamRef> stream = {});
+
+  // Throws what is wrong with this rank's arrays. The direction that is meant.
+  FftDirection check(ConstArrayView in,
+                     ArrayView out,
+                     std::optional<FftDirection> direction,
+                     MemoryKind memory) const;
+  // The direction of the kind; of complex numbers, forward.
+  FftDirection own_direction() const noexcept;
+  // By which a direction multiplies, and the leg that does: the last that transforms.
+  double factor(FftDirection direction) const;
+  std::size_t scaling_leg() const noexcept;
+
+  // Bytes of an element before leg k; of the result, for k one past the last.
+  std::size_t element(std::size_t k) const noexcept { return elements_[k]; }
+  // Bytes of the largest part that anybody leaves for a later leg.
+  std::size_t shelf_bytes() const noexcept;
+  std::size_t me() const noexcept { return static_cast<std::size_t>(comm_.rank()); }
+  bool is_double() const noexcept { return options_.precision == DType::kFloat64; }
+
+  Communicator comm_;  // what the one that was given stands for
+  const FftOptions options_;
+  const Agreed agreed_;
+  const std::vector<Leg> legs_;
+  const DType in_dtype_, out_dtype_;
+
+ private:
+  std::size_t transformed_ = 1;  // elements that are transformed together
+  std::vector<std::size_t> elements_;
+};
+
+// Collective; see Fft.
+std::unique_ptr<FftPlan> host_plan(Communicator& comm,
+                                   const Extents& shape,
+                                   const Box& from,
+                                   const Box& to,
+                                   const FftOptions& options);
+// Parts of at least twice that many bytes go over links in slices.
+inline constexpr std::size_t kSliceBytes = std::size_t{8} << 20;
+std::unique_ptr<FftPlan> gpu_plan(Communicator& comm,
+                                  const Extents& shape,
+                                  const Box& from,
+                                  const Box& to,
+                                  const FftOptions& options,
+                                  std::size_t slice_bytes = kSliceBytes);
+
+}  // namespace hocket::fft

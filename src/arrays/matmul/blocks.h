@@ -1,0 +1,45 @@
+// Copies of parts of matrices, and the last step of a product.
+#pragma once
+
+#include <complex>
+#include <cstddef>
+#include <vector>
+
+#include "arrays/matmul/axis.h"
+#include "hocket/types.h"
+
+namespace hocket::matmul {
+
+// A matrix stored along its first axis: element (i, j) is at i + j * stride. A view.
+template <typename Byte>
+struct Columns {
+  Byte* at = nullptr;
+  std::size_t stride = 0;  // elements
+};
+
+enum class Change : std::uint8_t { kNone, kConjugate, kToFloat32, kToFloat16 };
+
+// Copies the rows and columns of the runs. kConjugate is of complex elements, kToFloat32 of those
+// of 8 and 16 bits. kToFloat16, of those of 8 bits, is GPUs' alone; it is exact, too.
+void copy_block(const std::vector<Run>& rows,
+                const std::vector<Run>& columns,
+                Columns<const std::byte> from,
+                Columns<std::byte> to,
+                DType dtype,
+                Change change = Change::kNone);
+
+// target = alpha * sum + beta * added, element by element; `sum` is of sum_dtype, the others of
+// dtype. Without `at`, `added` is nothing. It may be `target`. What is too large for 8 bits becomes
+// the largest number. A value.
+struct Finish {
+  Columns<const std::byte> sum;
+  DType sum_dtype{};
+  Columns<const std::byte> added;
+  Columns<std::byte> target;
+  DType dtype{};
+  std::size_t rows = 0, columns = 0;
+  std::complex<double> alpha = 1, beta = 0;
+};
+void finish(const Finish& finish);
+
+}  // namespace hocket::matmul

@@ -1,0 +1,37 @@
+// Products of factors of 8 bits, as cuBLASLt makes them.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "arrays/matmul/blas.h"
+#include "arrays/matmul/cublas.h"
+#include "foundation/cuda/memory.h"
+
+namespace hocket::matmul {
+
+// Of what is multiplied.
+cublas::DataType type_of(DType dtype);
+
+// A resource of one plan, with memory for cuBLASLt to work in; one thread, the GPU's context
+// current. Throws DeviceError.
+class Float8Products {
+ public:
+  Float8Products(const CublasHandle& handle, std::shared_ptr<const cuda::DeviceContext> device)
+      : handle_(handle), device_(std::move(device)) {}
+
+  // Whether this GPU and this library do it: they are asked once, by a product.
+  bool can_multiply(DType left, DType right, cuda::Stream stream);
+  // As Local::multiplies has it; after can_multiply.
+  void multiply(const LocalProduct& product, cuda::Stream stream);
+
+ private:
+  cublas::Status try_multiply(const LocalProduct& product, cuda::Stream stream) const;
+
+  const CublasHandle& handle_;
+  const std::shared_ptr<const cuda::DeviceContext> device_;
+  std::optional<bool> can_;
+  std::optional<cuda::DeviceBuffer> workspace_;
+};
+
+}  // namespace hocket::matmul

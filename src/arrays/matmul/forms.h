@@ -1,0 +1,60 @@
+// The two ways to make a product of spread matrices; see MatmulForm.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "arrays/matmul/local.h"
+#include "arrays/matmul/problem.h"
+#include "hocket/communicator.h"
+
+namespace hocket::matmul {
+
+// The arrays of one call, of the problem's left, right and result. A view; without `added` there is
+// nothing to add, and `added` may be `target`.
+struct Operands {
+  const void* left = nullptr;
+  const void* right = nullptr;
+  const void* added = nullptr;
+  void* target = nullptr;
+  std::complex<double> alpha = 1, beta = 0;
+};
+
+// A resource of one plan; one thread.
+class ProductForm {
+ public:
+  virtual ~ProductForm() = default;
+  // Takes the memory that `run` needs. Local.
+  virtual void reserve() = 0;
+  // Collective. `meet` is called once, when this rank's factors may be read by others.
+  virtual void run(const Operands& operands, const std::function<void()>& meet) = 0;
+  virtual bool is_shared() const noexcept = 0;
+  // Whether factors of 8 bits are multiplied as they are: arrays then begin at multiples of
+  // kFloat8Unit.
+  virtual bool is_narrow() const noexcept = 0;
+};
+
+// What both are made of. It all outlives them.
+struct FormParts {
+  Communicator& comm;
+  const Problem& problem;
+  Local& local;
+  std::optional<Duration> deadline;
+};
+
+// Both collective.
+std::unique_ptr<ProductForm> gathered_form(const FormParts& parts);
+// `share`: which elements of the inner extent each rank multiplies; ranks are its places.
+std::unique_ptr<ProductForm> reduced_form(const FormParts& parts, const Axis& share);
+
+// What is expected to be quickest. A value.
+struct Choice {
+  MatmulForm form = MatmulForm::kGathered;
+  Axis share;  // of kReduced
+};
+// The same on all ranks.
+Choice choose(const Problem& problem, MatmulForm wanted, int ranks);
+
+}  // namespace hocket::matmul

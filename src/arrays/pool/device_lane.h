@@ -1,0 +1,43 @@
+// A worker's GPU: its context, its two streams, and the marks that order calls.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "foundation/cuda/memory.h"
+#include "foundation/cuda/stream.h"
+#include "hocket/stream.h"
+
+namespace hocket::pool {
+
+// A resource. `announce` and `conclude` in the caller's thread, `enter` and `leave` in the
+// worker's; the crew orders them.
+class DeviceLane {
+ public:
+  DeviceLane(std::shared_ptr<const cuda::Driver> driver, int ordinal);
+
+  const cuda::DeviceContext& device() const noexcept { return *device_; }
+  const cuda::Driver& driver() const noexcept { return device_->driver(); }
+  StreamRef stream() const noexcept { return work_.get(); }
+  StreamRef load_stream() const noexcept { return load_.get(); }
+
+  // Makes the GPU this thread's for good.
+  void settle() const;
+  // Marks what the caller's stream on this GPU has so far.
+  void announce(StreamRef caller);
+  // Both streams wait for all that was announced.
+  void enter(std::span<const std::unique_ptr<DeviceLane>> lanes) const;
+  // Marks what both streams have so far.
+  void leave();
+  // The caller's stream waits for what all lanes have left.
+  void conclude(StreamRef caller, std::span<const std::unique_ptr<DeviceLane>> lanes) const;
+
+  void copy(void* to, const void* from, std::size_t bytes) const;
+
+ private:
+  std::shared_ptr<const cuda::DeviceContext> device_;
+  cuda::OwnedStream work_, load_;
+  cuda::OwnedEvent announced_, worked_, loaded_;
+};
+
+}  // namespace hocket::pool

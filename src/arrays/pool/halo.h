@@ -1,0 +1,15 @@
+// Halo exchange between a pool's workers. Arguments as in DevicePool, of which this is the inside.
+#pragma once
+
+#include "arrays/pool/moves.h"
+
+namespace hocket::pool {
+
+void exchange_halo(Pool& pool,
+                   Out arrays,
+                   const HaloShape& shape,
+                   std::span<const std::size_t> seams,
+                   std::size_t overlap,
+                   const HaloOptions& options);
+
+}  // namespace hocket::pool

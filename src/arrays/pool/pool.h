@@ -1,0 +1,79 @@
+// Behind a DevicePool: the workers' threads, their communicators, their GPUs.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "arrays/pool/crew.h"
+#include "arrays/pool/device_lane.h"
+#include "calls/joining/thread_team.h"
+#include "foundation/os/segment.h"
+#include "hocket/device_pool.h"
+
+namespace hocket::pool {
+
+// What a worker has. Touched by its own thread, and by the caller between runs.
+struct Seat {
+  int index = 0;
+  int size = 0;
+  DeviceLane* lane = nullptr;  // of a GPU
+  Crew* crew = nullptr;
+  std::optional<World> world;
+};
+
+// A resource; see DevicePool for who may call what.
+class Pool {
+ public:
+  Pool(int workers, const PoolOptions& options);
+  ~Pool();
+
+  int size() const noexcept { return static_cast<int>(seats_.size()); }
+  bool has_gpus() const noexcept { return !lanes_.empty(); }
+  std::span<const int> devices() const noexcept { return options_.devices; }
+  DeviceLane& lane(int worker) const;
+  // The GPU whose memory an array lies in; kAnyDevice for host memory.
+  int device_of(ConstArrayView array) const;
+
+  using Body = std::function<void(Seat&)>;
+  void run(std::span<const int> workers, const Body& body, const PoolCallOptions& options);
+  // In all workers.
+  void run(const Body& body, const PoolCallOptions& options = {}) {
+    run(everybody_, body, options);
+  }
+  void close();
+  // In a forked child too: the threads stayed with the parent.
+  bool is_closed() const noexcept { return crew_ == nullptr || forks_.forked(); }
+  // Throws where no call can be made now, from here.
+  void require_open() const;
+  // Has the workers' communicators make groups of so many neighbours, unless they are made; then
+  // the one that a worker is in.
+  void make_groups(int neighbours);
+  Communicator& group(const Seat& seat) { return *groups_[static_cast<std::size_t>(seat.index)]; }
+
+ private:
+  void open_lanes();
+  void begin(int member);
+  joining::ThreadTeam make_team() const;
+  void join(const joining::ThreadTeam& team);
+  void run_one(Seat& seat, const Body& body);
+  void stop(const std::string& reason);
+  void check_call(std::span<const int> workers, std::span<const StreamRef> streams) const;
+
+  PoolOptions options_;
+  os::ForkGuard forks_;
+  const joining::TeamResources resources_;
+  std::vector<std::unique_ptr<DeviceLane>> lanes_;  // by worker; none on the host
+  std::vector<Seat> seats_;
+  std::vector<int> everybody_;
+  std::vector<int> processors_;  // that this process may use
+  bool broken_ = true;           // the communicators have to be made (anew)
+  int grouped_ = 0;              // neighbours in `groups_`
+  std::vector<std::optional<Communicator>> groups_;
+  std::unique_ptr<Crew> crew_;  // last: its threads use the rest
+};
+
+}  // namespace hocket::pool

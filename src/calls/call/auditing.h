@@ -1,0 +1,120 @@
+// What a communicator writes into the audit of its rank: digests of what its calls gave and took.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "calls/call/membership.h"
+#include "engine/call.h"
+#include "engine/point_to_point.h"
+#include "foundation/core/digest.h"
+#include "hocket/array_view.h"
+#include "monitoring/observe/audit_file.h"
+
+namespace hocket::call {
+
+// Where the arrays of a call are when it begins.
+enum class Arrays : std::uint8_t {
+  kHere,       // on this host
+  kComing,     // on this host, once `arrived` is called: a copy of a GPU's
+  kElsewhere,  // where they cannot be read
+};
+
+// A resource, used in the communicator's turn. Does nothing where no audit is wanted.
+class Auditing {
+ public:
+  Auditing(std::shared_ptr<observe::AuditFile> file, const Membership& membership);
+
+  bool is_on() const noexcept { return is_on_; }
+  // From the next call on; null: no more. Of no rank of the communicator: never.
+  void keep_in(std::shared_ptr<observe::AuditFile> file) noexcept;
+
+  // The collective under way: there is one at a time. `shown`: what it is called.
+  void begin(const engine::Call& call, const engine::Signature& shown, Arrays arrays) noexcept;
+  void arrived() noexcept;
+  void end(bool failed) noexcept;
+  // A call that the GPUs carry by themselves.
+  void unread(const engine::Signature& shown, std::uint64_t sequence) noexcept;
+
+  void sent(const engine::Envelope& to, ConstArrayView in) noexcept;
+  // One that has come; `from` names who sent it, where that is known.
+  void received(const engine::Envelope& from, ConstArrayView out) noexcept;
+
+ private:
+  // A piece of an array.
+  struct Piece {
+    const std::byte* data;
+    std::size_t bytes;
+  };
+  // An array in this rank's memory: one piece, or its parts. A view of the call under way.
+  struct Laid {
+    const std::byte* data = nullptr;
+    std::size_t bytes = 0;
+    engine::PartsView parts = {};  // its `bytes` null: one piece
+  };
+  // A shape that the file knows, and what calls have it.
+  struct Told {
+    engine::Signature call;
+    engine::Signature shown;
+    std::uint32_t number = 0;
+    std::uint32_t blocks = 0;  // of both arrays
+    std::size_t in_bytes = 0;
+    std::size_t out_bytes = 0;
+    bool is_read = false;  // its arrays can be
+    bool has_in = false;
+    bool has_out = false;
+  };
+  // What is asked of `told_`.
+  struct Asked {
+    const engine::Signature& call;
+    const engine::Signature& shown;
+    bool is_read = false;
+    bool has_in = false;
+    bool has_out = false;
+  };
+
+  Laid laid(const engine::Call& call,
+            const void* data,
+            engine::Has has,
+            const engine::PartsView& parts) const noexcept;
+  std::size_t parts_of(const Laid& array) const noexcept;
+  std::size_t blocks_of(const Laid& array) const noexcept;
+  Piece piece(const Laid& array, std::size_t part) const noexcept;
+  observe::AuditArray shape_of(const Laid& array) const noexcept;
+  const Told* find(const Asked& asked) noexcept;
+  // Null where the file has no room.
+  const Told* keep(const Asked& asked, const Laid& in, const Laid& out) noexcept;
+  // A call under way.
+  struct Under {
+    observe::AuditFile::Place place;
+    Laid in;
+    Laid out;
+    std::uint64_t* words = nullptr;  // where the next digests go
+    DType dtype = DType::kUInt8;
+    engine::Kind kind = engine::Kind::kNone;
+    int peer = -1;
+    bool is_elsewhere = false;
+  };
+  // Digests of what `which` says, behind those that are there.
+  void digest(Under& call, std::uint8_t which) noexcept;
+  void note_non_finite(const Under& call, std::uint8_t which, std::size_t element) noexcept;
+  void note_message(const engine::Envelope& envelope, bool sends, ConstArrayView array) noexcept;
+
+  // Stays when no more is kept: a call under way lies in it.
+  std::shared_ptr<observe::AuditFile> file_;
+  bool is_on_ = false;
+  const int rank_;
+  const int size_;
+  const std::string name_;
+  std::uint32_t group_ = 0;
+  bool warned_ = false;
+  std::array<Told, 8> told_;  // the last few that were made
+  std::size_t oldest_ = 0;
+  std::size_t found_at_ = 0;  // found or made
+  Under under_;               // the collective; no record: none
+};
+
+}  // namespace hocket::call

@@ -1,0 +1,80 @@
+// The calls of one rank in one group, in their order: each gets a number and a fingerprint, and is
+// announced; what others have announced is compared with it.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "engine/call.h"
+#include "engine/engine.h"
+#include "foundation/base/hash.h"
+#include "membership/control/group.h"
+#include "membership/failure/records.h"
+
+namespace hocket::call {
+
+// A resource of its group's memory, for the group's life. In the communicator's turn.
+class Ledger {
+ public:
+  explicit Ledger(control::GroupControl& group)
+      : group_(group), compared_(static_cast<std::size_t>(group.size())) {}
+
+  // A hash of the signature; mixed together, those of all calls so far are the fingerprint.
+  static std::uint64_t hash_of(const engine::Signature& s) noexcept {
+    std::uint64_t hash;
+    static_assert(offsetof(engine::Signature, count) == sizeof(hash));
+    std::memcpy(&hash, &s, sizeof(hash));
+    hash = base::mix(hash, s.count);
+    return base::mix(hash, s.digest ^ (s.symmetric << 1));
+  }
+
+  // The number of the last call.
+  std::uint64_t last() const noexcept { return newest_; }
+  // The next call's number, which is its from now on.
+  std::uint64_t next() noexcept { return ++newest_; }
+  std::uint64_t fingerprint() const noexcept { return fingerprint_; }
+
+  // Gives the call, which has its number, its fingerprint, when all before it have ended or been
+  // refused, and announces it. `hash`: of `shown`, which is what the others read.
+  void announce(engine::Call& call, std::uint64_t hash, const engine::Signature& shown) noexcept {
+    fingerprint_ = base::mix(fingerprint_, hash);
+    call.fingerprint = fingerprint_;
+    group_.record(call.sequence, call.fingerprint, shown);
+  }
+  // Announces that the call has ended.
+  void finish(std::uint64_t sequence, bool well) noexcept { group_.finish(sequence, well); }
+
+  // --- Refusals -------------------------------------------------------------------------------
+  // Announces that this rank does not begin the call. `GroupControl::may_refuse` says when.
+  void refuse(std::uint64_t sequence, engine::Kind kind, std::string_view reason) noexcept {
+    begin_anew_after(sequence);
+    group_.refuse(sequence, kind, reason);
+  }
+  // All calls before a refused one are settled: whoever sees it starts with a new fingerprint.
+  void begin_anew_after(std::uint64_t refused) noexcept { fingerprint_ = fingerprint_after(refused); }
+
+  // --- Comparing ------------------------------------------------------------------------------
+  // A peer's fingerprint differs from this rank's: have they called the same, up to `sequence`?
+  // Nothing: they have, and there was a refusal. See engine::Consistency.
+  failure::Verdict confirm(int peer, std::uint64_t sequence);
+  // For engines that do not compare fingerprints: what has ended here may have been something else
+  // elsewhere.
+  failure::Verdict compare_ended(std::uint64_t sequence);
+
+ private:
+  static std::uint64_t fingerprint_after(std::uint64_t refused) noexcept {
+    return base::mix(refused, hash_of({}));
+  }
+
+  control::GroupControl& group_;
+  std::uint64_t newest_ = 0;
+  std::uint64_t fingerprint_ = 0;  // of all calls so far
+  std::vector<std::uint64_t> compared_;  // by member: up to which call; see compare_ended
+};
+
+}  // namespace hocket::call

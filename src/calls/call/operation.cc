@@ -1,0 +1,77 @@
+#include "calls/call/operation.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "calls/call/core.h"
+
+namespace hocket::call {
+
+void Operation::finish(std::exception_ptr error) noexcept {
+  call.reset();
+  carrying.reset();  // its stream goes on
+  if (call.message != nullptr) {
+    if (!error && !message.call.sends) received = received_of(message.sender);
+    message.end(error != nullptr);
+  }
+  error_ = std::move(error);
+  std::vector<std::function<void()>> callbacks;
+  {
+    const std::lock_guard lock(mutex_);
+    done_.store(true, std::memory_order_release);
+    callbacks.swap(callbacks_);
+    for (Bell* bell : bells_) bell->ring();
+  }
+  // It may have gone to sleep, behind the fence that Waiter puts up: then we see it here.
+  const std::uintptr_t waiter = waiter_.load(std::memory_order_relaxed);
+  if (waiter != 0 && waiter != base::this_thread()) {
+    control::HostControl& host = owner_->surroundings().host();
+    host.ring(host.self());
+  }
+  for (const auto& callback : callbacks) callback();
+}
+
+void Operation::rethrow() {
+  if (!error_) return;
+  told_ = true;
+  owner_->told();
+  std::rethrow_exception(error_);
+}
+
+void Operation::on_done(std::function<void()> f) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!done()) {
+      callbacks_.push_back(std::move(f));
+      return;
+    }
+  }
+  f();
+}
+
+void Bell::ring() noexcept {
+  const std::lock_guard lock(mutex_);
+  rung_ = true;
+  changed_.notify_one();
+}
+
+void Bell::wait(Duration most) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, most, [this] { return rung_; });
+  rung_ = false;
+}
+
+Listening::Listening(std::shared_ptr<Operation> operation, Bell& bell)
+    : operation_(std::move(operation)), bell_(bell) {
+  const std::lock_guard lock(operation_->mutex_);
+  operation_->bells_.push_back(&bell_);
+  if (operation_->done()) bell_.ring();
+}
+
+Listening::~Listening() {
+  const std::lock_guard lock(operation_->mutex_);
+  auto& bells = operation_->bells_;
+  bells.erase(std::ranges::find(bells, &bell_));
+}
+
+}  // namespace hocket::call

@@ -1,0 +1,181 @@
+// A call under way.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "calls/call/messages.h"
+#include "calls/call/planner.h"
+#include "calls/call/request.h"
+#include "calls/call/tracing.h"
+#include "engine/task.h"
+#include "foundation/base/deadline.h"
+#include "foundation/base/this_thread.h"
+#include "hocket/communicator.h"
+#include "membership/failure/inquiry.h"
+
+namespace hocket::call {
+
+class Core;
+
+// What a step needs to know: the task, what it waits for, and until when. A resource, of whoever
+// waits or of the queue; see Runner::step.
+struct Stepped {
+  engine::Task task;
+  MessageInFlight* message = nullptr;  // in place of a task
+  failure::Awaited awaited;
+  Duration allowed{};
+  std::optional<base::Deadline> deadline;  // absent: from the first look on
+  bool runs_program = false;  // see engine::CollectiveEngine; has a deadline from its start on
+  failure::Doubt doubt;
+  engine::Signature shown;  // a collective's, as the others know it
+
+  std::uint64_t sequence() const noexcept { return awaited.sequence; }  // 0: a message
+  engine::Poll step() {
+    if (message == nullptr) return task.step();
+    return message->owned.done(&message->sender) ? engine::Poll::kDone : engine::Poll::kPending;
+  }
+  // Takes back what has not ended.
+  void reset() noexcept {
+    task.reset();
+    if (message != nullptr) message->owned.take_back();
+  }
+};
+
+// Carries a call of arrays that the host's engines cannot reach, on copies of them.
+class Carrying {
+ public:
+  virtual ~Carrying() = default;
+  // `arrived` is called once what goes in is there, before any of it is overwritten.
+  virtual engine::Task carry(engine::CollectiveEngine& engine,
+                             const engine::Call& call,
+                             std::function<void()> arrived) = 0;
+  // Whether the program's call waits for the end, and so hears of an error.
+  virtual bool is_awaited() const noexcept = 0;
+};
+
+// The place behind a call on its stream, where that goes on by itself.
+class StreamMark {
+ public:
+  virtual ~StreamMark() = default;
+  // Whether the stream has passed it. Throws DeviceError where a kernel failed.
+  virtual bool passed() const = 0;
+  // Has later work of `stream` wait for it.
+  virtual void hold(StreamRef stream) const = 0;
+};
+
+// Rung by whichever of several operations ends first. A resource of the thread that waits for them.
+class Bell {
+ public:
+  // Never waits.
+  void ring() noexcept;
+  // Returns when it has been rung since the last time, or after `most`.
+  void wait(Duration most);
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool rung_ = false;  // guarded by mutex_
+};
+
+// What a Work holds. A resource, shared by it and by the runner's queue. What is public is guarded
+// by the communicator's turn; the rest by its own means.
+class Operation {
+ public:
+  Operation(std::shared_ptr<Core> owner, base::Deadline deadline, Duration allowed)
+      : owner_(std::move(owner)) {
+    call.deadline = deadline;
+    call.allowed = allowed;
+  }
+
+  Core& owner() noexcept { return *owner_; }
+
+  Stepped call;
+  bool begun = false;
+  // A collective: begun when its turn comes.
+  Plan plan;
+  CallStorage storage;
+  MessageInFlight message;           // where it is one
+  std::optional<Received> received;  // of one that comes: who sent; written before done
+  // A call that this rank does not begin, and why: to be announced when its turn comes.
+  std::optional<std::string> refusal;
+  std::exception_ptr refused_by;  // where it could not be started: what stood in its way
+  // Calls of GPUs.
+  std::shared_ptr<Carrying> carrying;
+  std::shared_ptr<StreamMark> mark;
+  std::atomic<bool> dropped{false};  // by a program that has not been told of its error
+  std::shared_ptr<void> keep;        // what the call points to, where that is not `storage`
+
+  std::uint64_t sequence() const noexcept { return call.sequence(); }
+  void set_sequence(std::uint64_t sequence) noexcept {
+    call.awaited.sequence = sequence;
+    plan.call.sequence = sequence;
+  }
+  // Whether it is carried for a GPU, in a call that has returned: of an error nobody would hear.
+  bool is_unheard() const noexcept {
+    return carrying != nullptr && !carrying->is_awaited() && mark == nullptr;
+  }
+
+  bool done() const noexcept { return done_.load(std::memory_order_acquire); }
+  // Ends the operation; runs the callback in this thread.
+  void finish(std::exception_ptr error) noexcept;
+  std::exception_ptr error() const noexcept { return error_; }
+  // Tells the program of the error, if there is one.
+  void rethrow();
+  bool told() const noexcept { return told_; }
+  void on_done(std::function<void()> f);
+  // Whether somebody is to be told.
+  bool has_callback() {
+    const std::lock_guard lock(mutex_);
+    return !callbacks_.empty() || !bells_.empty();
+  }
+
+ private:
+  friend class Awaiting;
+  friend class Listening;
+  std::shared_ptr<Core> owner_;
+  std::exception_ptr error_;  // written before done_
+  bool told_ = false;         // of it; the program's
+  std::atomic<bool> done_{false};
+  std::atomic<std::uintptr_t> waiter_{0};  // who waits, by this_thread(); 0: nobody
+  std::mutex mutex_;                       // guards the next
+  std::vector<std::function<void()>> callbacks_;
+  std::vector<Bell*> bells_;
+};
+
+// A value for as long as this thread waits for an operation: whoever ends it wakes this thread.
+class Awaiting {
+ public:
+  explicit Awaiting(Operation& operation) noexcept : operation_(operation) {
+    operation_.waiter_.store(base::this_thread(), std::memory_order_relaxed);
+  }
+  ~Awaiting() { operation_.waiter_.store(0, std::memory_order_relaxed); }
+  Awaiting(const Awaiting&) = delete;
+  Awaiting& operator=(const Awaiting&) = delete;
+
+ private:
+  Operation& operation_;
+};
+
+// As long as it is there, the operation's end rings the bell; at once where it has ended.
+class Listening {
+ public:
+  Listening(std::shared_ptr<Operation> operation, Bell& bell);
+  ~Listening();
+  Listening(const Listening&) = delete;
+  Listening& operator=(const Listening&) = delete;
+
+ private:
+  const std::shared_ptr<Operation> operation_;
+  Bell& bell_;
+};
+
+}  // namespace hocket::call

@@ -1,0 +1,124 @@
+// Calls that a rank does not begin. Whatever stands in its way, arguments that are bad or memory
+// that is not there, the call takes its number and is announced as refused, so that the others hear
+// of it at once instead of waiting, and all stay in step.
+#include <fmt/format.h>
+
+#include "calls/call/core.h"
+#include "foundation/base/limit.h"
+#include "membership/failure/caught.h"
+
+namespace hocket::call {
+
+using base::Deadline;
+using control::Cause;
+using engine::Kind;
+using failure::reason_of_caught;
+
+// Takes memory only where calls are under way, or the others are far behind.
+void Core::announce_refusal(std::uint64_t sequence, Kind kind, std::string_view reason) noexcept {
+  if (group_->failed()) return;
+  try {
+    if (bound_ || refuses_too_late()) {
+      control::Failure failure = own_failure(Cause::kCannotGoOn, reason);
+      failure.sequence = sequence;
+      failure.signature = {.kind = kind};
+      return group_->fail(failure);
+    }
+    if (runner_->queue().empty() && group_->may_refuse(sequence)) {
+      return runner_->publish_refusal(sequence, kind, reason);
+    }
+    const auto operation =
+        std::make_shared<Operation>(shared_from_this(), Deadline::never(), kForever);
+    operation->set_sequence(sequence);
+    operation->call.shown.kind = kind;
+    operation->refusal = reason;
+    runner_->enqueue(operation);
+    runner_->advance(false);
+    // After the others have read earlier refusals; but never after work under way, which may need
+    // what this thread does next.
+    runner_->advance_until(
+        [&] { return operation->done() || runner_->queue().front() != operation; },
+        Deadline::in(deadline_));
+    watch(*operation);
+  } catch (const std::exception&) {
+    control::Failure failure = own_failure(Cause::kCannotGoOn, reason_of_caught().view());
+    failure.sequence = sequence;
+    group_->fail(failure);
+  }
+}
+
+void Core::refuse(Kind kind, const InvalidArgument& reason) {
+  const std::uint64_t sequence = ledger_->next();
+  announce_refusal(sequence, kind, reason.what());
+  Status status = reason.status();
+  status.communicator = membership_.name;
+  status.sequence = sequence;
+  status.operation = engine::name_of(kind);
+  status.rank = rank();
+  status.message =
+      fmt::format("{} #{} on {}: {}", status.operation, sequence, membership_.name, reason.what());
+  throw InvalidArgument(std::move(status));
+}
+
+void Core::refuse_caught(Kind kind) {
+  try {
+    throw;
+  } catch (const InvalidArgument& reason) {
+    refuse(kind, reason);
+  } catch (...) {
+    announce_refusal(ledger_->next(), kind, reason_of_caught().view());
+    throw;
+  }
+}
+
+void Core::refuse_limit(Kind kind, const std::optional<Duration>& limit) {
+  try {
+    base::require_limit(limit, "deadline");
+  } catch (...) {
+    refuse_caught(kind);
+  }
+}
+
+void Core::refuse_next(Kind kind) {
+  try {
+    throw;
+  } catch (const InvalidArgument& reason) {
+    const CallGuard guard(*this);
+    require_usable();
+    refuse(kind, reason);
+  } catch (...) {
+    const auto reason = reason_of_caught();
+    try {
+      const CallGuard guard(*this);
+      require_usable();
+      announce_refusal(ledger_->next(), kind, reason.view());
+    } catch (const Error&) {
+      // Nobody waits for this rank: the communicator has ended, or another thread is in it.
+    }
+    throw;
+  }
+}
+
+void Core::refuse_call(Kind kind, const std::string& reason) {
+  const CallGuard guard(*this);
+  require_usable();
+  refuse(kind, InvalidArgument(reason));
+}
+
+// What ends a call that has begun, by whatever is no error of the group's so far: the others wait
+// for what this rank does not give any more.
+void Core::fail_caught(std::uint64_t sequence) noexcept {
+  if (group_->failed()) return;
+  try {
+    throw;
+  } catch (const InvalidArgument&) {
+    return;  // a refusal by another rank, which has ended the call on all
+  } catch (...) {
+  }
+  control::Failure failure = own_failure(Cause::kCannotGoOn, reason_of_caught().view());
+  failure.sequence = sequence;
+  if (const auto own = group_->find(rank(), sequence)) failure.signature = own->signature;
+  group_->fail(failure);
+}
+
+}  // namespace hocket::call

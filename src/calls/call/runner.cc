@@ -1,0 +1,438 @@
+#include "calls/call/runner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "membership/failure/caught.h"
+
+namespace hocket::call {
+
+using control::Cause;
+using control::Failure;
+using engine::Kind;
+using engine::Poll;
+using engine::Signature;
+using failure::Refusal;
+
+namespace {
+
+// For messages, before a call is said to have failed: what comes in from others meanwhile does not
+// put that off for ever.
+constexpr int kLastLooks = 16;
+
+bool is_of_gpus(const std::shared_ptr<Operation>& operation) {
+  return operation->carrying || operation->message.call.envelope.tag == engine::kStagedTag;
+}
+
+}  // namespace
+
+// --- One call -----------------------------------------------------------------------------------
+
+void Runner::skip_others(const Plan& plan) {
+  for (const auto& other : engines_.collectives) {
+    if (other.get() != plan.engine) other->skip(plan.call.sequence);
+  }
+}
+
+void Runner::publish_refusal(std::uint64_t sequence, Kind kind, std::string_view reason) {
+  ledger_.refuse(sequence, kind, reason);
+  for (const auto& engine : engines_.collectives) engine->skip(sequence);
+}
+
+bool Runner::step(Stepped& call, bool look) {
+  try {
+    if (call.step() == Poll::kDone) return end_in_time(call);
+    if (!look) return false;
+    if (call.sequence() == 0) show_messages(*call.awaited.message);
+    if (!call.deadline) call.deadline = base::Deadline::in(call.allowed);
+    auto verdict = inquiry_.look(call.awaited, call.doubt);
+    if (const auto* refusal = std::get_if<Refusal>(&verdict)) {
+      ledger_.begin_anew_after(refusal->sequence);
+      owner_.raise(*refusal);
+    }
+    if (std::holds_alternative<std::monostate>(verdict)) {
+      if (!call.deadline->has_passed()) return false;
+      verdict = inquiry_.lateness(call.awaited, call.allowed);
+    }
+    // It may have ended well meanwhile: what whoever failed had sent before is there by now.
+    for (int looks = 0; looks < kLastLooks; ++looks) {
+      const bool moved = call.sequence() == 0 && engines_.messages->progress();
+      if (call.step() == Poll::kDone) return end_in_time(call);
+      if (!moved) break;
+    }
+    owner_.raise(std::get<Failure>(verdict));
+  } catch (const engine::EnvelopeMismatch& found) {
+    call.reset();
+    raise_envelopes(found, call);
+  } catch (const DeviceError& found) {
+    call.reset();
+    if (group_.failed()) throw;
+    owner_.raise({.cause = Cause::kDevice,
+                  .reporter = group_.rank(),
+                  .culprit = group_.rank(),
+                  .sequence = call.sequence(),
+                  .signature = call.shown,
+                  .text = found.what()});
+  } catch (...) {
+    call.reset();
+    throw;
+  }
+}
+
+// The others do not wait longer for a function of the program's, and its own rank does not get
+// a result of a call that has ended for them.
+void Runner::require_in_time(const Stepped& call) {
+  if (call.deadline->has_passed()) {
+    owner_.raise(inquiry_.lateness(call.awaited, call.allowed));
+  }
+}
+
+void Runner::drive(std::span<Stepped> calls) {
+  live::LongWait wait(long_waits_);
+  const std::uint64_t sequence = calls.front().sequence();
+  const bool are_messages = sequence == 0;
+  try {
+    Waiter waiter(host_);
+    std::uint32_t resumed = 0;
+    const auto is_over = [&](bool look) {
+      if (are_messages && engines_.messages->progress_wanted()) waiter.moved();
+      calls = calls.first(step_all(calls, look));
+      if (calls.empty()) return true;
+      if (std::exchange(resumed, calls.front().task.resumed()) != resumed) waiter.moved();
+      if (!look) return false;
+      waiter.wake_by(std::min(*calls.front().deadline, next_look()));
+      wait.look(calls.front().awaited, calls.front().shown);
+      return look_for_returned(calls);
+    };
+    base::wait_until(is_over, waiter);
+    wait.over(live::LongWait::End::kWell);
+    hide_messages();
+  } catch (...) {
+    wait.over(live::LongWait::End::kFailed);
+    if (!are_messages) {
+      end(sequence, true);
+      owner_.fail_caught(sequence);
+    }
+    throw;
+  }
+}
+
+// One step of each. Puts those that have not ended first, and says how many they are.
+std::size_t Runner::step_all(std::span<Stepped> calls, bool look) {
+  std::size_t left = 0;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    if (step(calls[i], look)) continue;
+    if (left != i) std::swap(calls[left], calls[i]);
+    ++left;
+  }
+  return left;
+}
+
+// True when all have ended after all; throws when one of them waits for a rank that has returned.
+bool Runner::look_for_returned(std::span<Stepped> calls) {
+  std::optional<Failure> returned;
+  for (const Stepped& call : calls) {
+    if (!returned) returned = inquiry_.find_returned(call.awaited);
+  }
+  if (!returned) return false;
+  if (calls.front().sequence() == 0) engines_.messages->progress();
+  if (step_all(calls, false) == 0) return true;  // what that one has given before had come
+  for (Stepped& call : calls) call.reset();
+  owner_.raise(*returned);
+}
+
+void Runner::raise_envelopes(const engine::EnvelopeMismatch& found, const Stepped& call) {
+  const std::uint64_t sequence = call.sequence();
+  if (sequence != 0) {
+    if (const auto different = failure::find_difference(group_, sequence)) owner_.raise(*different);
+    // They called the same, with parts of different sizes.
+    const auto own = group_.find(group_.rank(), sequence);
+    Signature expected = own ? own->signature : Signature{};
+    Signature given = expected;
+    const std::size_t element = size_of(expected.dtype);
+    expected.count = found.expected.count * size_of(found.expected.dtype) / element;
+    given.count = found.received.count * size_of(found.received.dtype) / element;
+    owner_.raise({.cause = Cause::kPartsDiffer,
+                  .reporter = group_.rank(),
+                  .culprit = found.received.peer,
+                  .sequence = sequence,
+                  .signature = expected,
+                  .other = given});
+  }
+  const bool differ_in_order =
+      found.expected.dtype == found.received.dtype && found.expected.count == found.received.count;
+  const auto signature = [&](Kind kind, const engine::Envelope& e) {
+    const std::uint64_t order = engine::digest_of(
+        e.order == MemoryOrder::kFortran ? MemoryOrder::kFortran : MemoryOrder::kC);
+    return Signature{
+        .kind = kind, .dtype = e.dtype, .count = e.count, .digest = differ_in_order ? order : 0};
+  };
+  const bool sends = call.awaited.message != nullptr && call.awaited.message->sends;
+  owner_.raise({.cause = Cause::kDifferent,
+                .reporter = group_.rank(),
+                .culprit = found.received.peer,
+                .signature = signature(sends ? Kind::kSend : Kind::kRecv, found.expected),
+                .other = signature(sends ? Kind::kRecv : Kind::kSend, found.received)});
+}
+
+// --- Calls under way ----------------------------------------------------------------------------
+
+bool Runner::advance(bool look) {
+  count_visit();
+  return guarded([&] {
+    bool moved = advance_queue(look);
+    if (!messages_.empty()) {
+      engines_.messages->progress_wanted();
+      moved |= end_messages();
+      if (look) moved |= look_at_messages();
+    }
+    moved |= advance_exchanges(look);
+    if (moved && messages_.empty() && exchanges_.empty()) hide_messages();
+    return moved;
+  });
+}
+
+// Runs a step of what others wait for. What it throws ends all that is under way.
+template <typename Part>
+bool Runner::guarded(Part part) {
+  bool moved = true;
+  is_stepping_.store(true, std::memory_order_relaxed);
+  try {
+    moved = part();
+  } catch (...) {
+    owner_.fail_caught(queue_.empty() ? ledger_.last() : queue_.front()->sequence());
+    fail_all(std::current_exception());
+  }
+  is_stepping_.store(false, std::memory_order_relaxed);
+  return moved;
+}
+
+bool Runner::advance_queue(bool look) {
+  bool moved = false;
+  while (!queue_.empty() && advance_one(*queue_.front(), look)) {
+    const auto done = std::move(queue_.front());
+    queue_.pop_front();
+    conclude(*done, done->refused_by);
+    moved = true;
+  }
+  if (look) check_deadlines();
+  return moved;
+}
+
+bool Runner::advance_exchanges(bool look) {
+  bool moved = false;
+  for (std::size_t i = 0; i < exchanges_.size();) {
+    if (!advance_one(*exchanges_[i], look)) {
+      ++i;
+      continue;
+    }
+    const auto done = std::move(exchanges_[i]);
+    exchanges_.erase(exchanges_.begin() + static_cast<std::ptrdiff_t>(i));
+    conclude(*done, nullptr);
+    moved = true;
+  }
+  return moved;
+}
+
+// Looks at no more messages than have ended, where the carrier can tell how many did: they are
+// mostly the first ones.
+bool Runner::end_messages() {
+  const auto ended = engines_.messages->ended();
+  std::size_t left = messages_.size();
+  if (ended) left = std::min<std::size_t>(left, *ended - std::exchange(ended_seen_, *ended));
+  bool moved = false;
+  for (std::size_t i = 0; left != 0 && i < messages_.size();) {
+    if (!step(messages_[i]->call, false)) {
+      ++i;
+      continue;
+    }
+    --left;
+    end_message(i);
+    moved = true;
+  }
+  return moved;
+}
+
+// Whether messages can still end well: of all where there is news, or one is late, else of a few,
+// whose look at the others' state is everybody's.
+bool Runner::look_at_messages() {
+  const bool looks_at_all = inquiry_.has_news() || first_message_deadline_.has_passed();
+  if (looks_at_all) first_message_deadline_ = base::Deadline::never();
+  std::size_t looks = looks_at_all ? messages_.size() : std::min(messages_.size(), kMessagesALook);
+  bool moved = false;
+  for (; looks != 0 && !messages_.empty(); --looks) {
+    if (next_looked_at_ >= messages_.size()) next_looked_at_ = 0;
+    Operation& operation = *messages_[next_looked_at_];
+    if (step(operation.call, true)) {
+      end_message(next_looked_at_);
+      moved = true;
+      continue;
+    }
+    first_message_deadline_ = std::min(first_message_deadline_, *operation.call.deadline);
+    ++next_looked_at_;
+  }
+  return moved;
+}
+
+void Runner::end_message(std::size_t index) {
+  const auto done = std::move(messages_[index]);
+  messages_.erase(messages_.begin() + static_cast<std::ptrdiff_t>(index));
+  conclude(*done, nullptr);
+}
+
+void Runner::add(std::shared_ptr<Operation> message) {
+  if (message->call.message == nullptr) {
+    exchanges_.push_back(std::move(message));
+    advance(false);
+    return;
+  }
+  count_visit();
+  first_message_deadline_ = std::min(first_message_deadline_, *message->call.deadline);
+  messages_.push_back(std::move(message));
+  guarded([&] {
+    const bool has_ended = step(messages_.back()->call, false);
+    if (has_ended) end_message(messages_.size() - 1);
+    return has_ended;
+  });
+}
+
+// True when the operation has ended well; throws when it has ended otherwise for good, and with it
+// the communicator. A refusal by a peer ends this operation alone.
+bool Runner::advance_one(Operation& operation, bool look) {
+  const std::uint64_t sequence = operation.sequence();
+  if (operation.refusal) {
+    if (group_.failed()) owner_.raise_failure();
+    if (!group_.may_refuse(sequence)) return false;
+    publish_refusal(sequence, operation.call.shown.kind, *operation.refusal);
+    return true;
+  }
+  try {
+    if (!operation.begun) {
+      operation.begun = true;
+      begin(operation.plan,
+            operation.call.shown,
+            operation.carrying ? Arrays::kComing : Arrays::kHere);
+      if (!start(operation)) return advance_one(operation, look);
+    }
+    const std::uint32_t resumed = operation.call.task.resumed();
+    if (!step(operation.call, look)) {
+      if (operation.call.task.resumed() != resumed) ++resumptions_;
+      return false;
+    }
+    operation.call.task.reset();
+    if (sequence != 0) end_well(operation.plan.call, *operation.plan.engine);
+    return true;
+  } catch (const InvalidArgument& refusal) {
+    if (sequence == 0) throw;
+    if (operation.is_unheard()) {
+      owner_.raise({.cause = Cause::kRefused,
+                    .reporter = group_.rank(),
+                    .culprit = refusal.status().peer,
+                    .sequence = sequence,
+                    .signature = operation.call.shown,
+                    .text = group_.refusal(refusal.status().peer, sequence).value_or("")});
+    }
+    end(sequence, true);
+    const auto held = std::move(queue_.front());
+    queue_.pop_front();
+    conclude(*held, std::current_exception());
+    if (held->dropped.load(std::memory_order_seq_cst)) owner_.miss(*held);
+    return false;
+  }
+}
+
+// False: it cannot be started, and is a refusal from now on.
+bool Runner::start(Operation& operation) {
+  const Plan& plan = operation.plan;
+  try {
+    operation.call.task =
+        operation.carrying
+            ? operation.carrying->carry(*plan.engine, plan.call, [this] { tracing_.arrived(); })
+            : plan.engine->start(plan.call);
+    return true;
+  } catch (...) {
+    if (operation.carrying) throw;  // its call has returned, and nobody would hear of it
+    operation.refusal = failure::reason_of_caught().view();
+    operation.refused_by = std::current_exception();
+    return false;
+  }
+}
+
+void Runner::enqueue(std::shared_ptr<Operation> operation) {
+  const base::Deadline deadline = *operation->call.deadline;
+  queue_.push_back(std::move(operation));
+  first_deadline_ = std::min(first_deadline_, deadline);
+}
+
+// Calls that wait for their turn have deadlines too.
+void Runner::check_deadlines() {
+  if (!first_deadline_.has_passed()) return;
+  first_deadline_ = base::Deadline::never();
+  for (const auto& operation : queue_) {
+    if (!operation->begun) {
+      first_deadline_ = std::min(first_deadline_, base::Deadline(*operation->call.deadline));
+    }
+  }
+  for (const auto& operation : queue_) {
+    if (operation->begun || !operation->call.deadline->has_passed()) continue;
+    Failure failure = inquiry_.lateness(operation->call.awaited, operation->call.allowed);
+    failure.signature = operation->call.shown;
+    owner_.raise(failure);
+  }
+}
+
+std::shared_ptr<Operation> Runner::of_gpus() const noexcept {
+  if (!queue_.empty() && queue_.front()->begun && is_of_gpus(queue_.front())) {
+    return queue_.front();
+  }
+  const auto found = std::ranges::find_if(exchanges_, is_of_gpus);
+  return found == exchanges_.end() ? nullptr : *found;
+}
+
+void Runner::fail_all(const std::exception_ptr& error) noexcept {
+  const auto exchanges = std::exchange(exchanges_, {});
+  if (std::ranges::any_of(queue_, is_of_gpus) || std::ranges::any_of(exchanges, is_of_gpus)) {
+    owner_.lose_device_call();
+  }
+  for (auto* const operations : {&queue_, &messages_}) {
+    while (!operations->empty()) {  // an empty one would take memory
+      const auto operation = std::move(operations->front());
+      operations->pop_front();
+      give_up(*operation, error);
+    }
+  }
+  for (const auto& operation : exchanges) give_up(*operation, error);
+}
+
+// Nothing where a callback of an earlier one has done so.
+void Runner::give_up(Operation& operation, const std::exception_ptr& error) noexcept {
+  if (operation.done()) return;
+  operation.call.reset();
+  if (operation.begun && operation.sequence() != 0) end(operation.sequence(), true);
+  conclude(operation, error);
+}
+
+void Runner::conclude(Operation& operation, const std::exception_ptr& error) noexcept {
+  const std::uintptr_t before =
+      concluding_.exchange(base::this_thread(), std::memory_order_relaxed);
+  operation.finish(error);
+  concluding_.store(before, std::memory_order_relaxed);
+}
+
+void Runner::show_messages(const failure::MessageCall& awaited) {
+  const std::size_t waiting = std::max<std::size_t>(1, messages_.size() + exchanges_.size());
+  if (shown_messages_ == waiting) return;
+  shown_messages_ = waiting;
+  std::string what = describe(messages_.empty() ? awaited : messages_.front()->message.call);
+  if (waiting > 1) what += fmt::format(" and {} more", waiting - 1);
+  group_.show_wait(what);
+}
+
+void Runner::hide_messages() noexcept {
+  if (shown_messages_ == 0) return;
+  shown_messages_ = 0;
+  group_.show_wait({});
+}
+
+}  // namespace hocket::call

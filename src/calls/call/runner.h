@@ -1,0 +1,236 @@
+// Moves calls from their start to their end: those that somebody waits for in place, and those under
+// way, the queue of collectives in their order and the messages in none.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "calls/call/ledger.h"
+#include "calls/call/operation.h"
+#include "calls/call/planner.h"
+#include "calls/call/surroundings.h"
+#include "calls/call/tracing.h"
+#include "calls/call/waiter.h"
+#include "foundation/base/deadline.h"
+#include "foundation/base/poll.h"
+#include "membership/control/group.h"
+#include "membership/failure/inquiry.h"
+#include "monitoring/live/long_wait.h"
+
+namespace hocket::call {
+
+// What the runner tells whoever owns the calls, and asks of it.
+class Owner {
+ public:
+  virtual ~Owner() = default;
+  // Makes `failure` the group's, or learns of the one that came first, and throws that.
+  [[noreturn]] void raise(const control::Failure& failure) {
+    std::rethrow_exception(ended_by(failure));
+  }
+  // Another rank has refused the call: throws that.
+  [[noreturn]] void raise(const failure::Refusal& refusal) {
+    std::rethrow_exception(refused_by(refusal));
+  }
+  // Either, if there is one.
+  void raise_any(const failure::Verdict& verdict) {
+    if (const auto* refusal = std::get_if<failure::Refusal>(&verdict)) raise(*refusal);
+    if (const auto* failure = std::get_if<control::Failure>(&verdict)) raise(*failure);
+  }
+  // Throws what the group has failed by.
+  [[noreturn]] void raise_failure() { std::rethrow_exception(ended()); }
+  // A call that peers need has ended by the exception that is being handled.
+  virtual void fail_caught(std::uint64_t sequence) noexcept = 0;
+  // A call of GPUs that the host carried has failed, with nobody to be told.
+  virtual void lose_device_call() noexcept = 0;
+  // A peer has refused a call whose Work the program has let go of.
+  virtual void miss(const Operation& operation) noexcept = 0;
+
+ private:
+  // What those above throw.
+  virtual std::exception_ptr ended_by(const control::Failure& failure) = 0;
+  virtual std::exception_ptr refused_by(const failure::Refusal& refusal) = 0;
+  virtual std::exception_ptr ended() = 0;
+};
+
+// A resource of one group's rank, but for `concluding` in the communicator's turn.
+class Runner {
+ public:
+  Runner(Owner& owner,
+         Surroundings& surroundings,
+         control::GroupControl& group,
+         const Engines& engines,
+         Ledger& ledger,
+         failure::Inquiry& inquiry,
+         Tracing& tracing,
+         live::LongWaits& long_waits)
+      : owner_(owner),
+        host_(surroundings.host()),
+        group_(group),
+        engines_(engines),
+        ledger_(ledger),
+        inquiry_(inquiry),
+        tracing_(tracing),
+        long_waits_(long_waits) {}
+  Runner(const Runner&) = delete;
+  Runner& operator=(const Runner&) = delete;
+
+  bool busy() const noexcept {
+    return !queue_.empty() || !messages_.empty() || !exchanges_.empty();
+  }
+  const std::deque<std::shared_ptr<Operation>>& queue() const noexcept { return queue_; }
+  // Puts a collective behind the others, with the deadline that it has.
+  void enqueue(std::shared_ptr<Operation> operation);
+  // Adds a message, which may have ended already.
+  void add(std::shared_ptr<Operation> message);
+  // Calls `visit` with each message under way.
+  template <typename Visit>
+  void for_each_message(Visit visit) const {
+    for (const auto& operation : messages_) visit(operation);
+    for (const auto& operation : exchanges_) visit(operation);
+  }
+  // A call or message of a GPU's, begun, for which a stream may wait; null where there is none.
+  std::shared_ptr<Operation> of_gpus() const noexcept;
+
+  // Gives the call, whose turn it is, its fingerprint, and tells everybody.
+  void begin(Plan& plan, const engine::Signature& shown, Arrays arrays = Arrays::kHere) {
+    ledger_.announce(plan.call, plan.hash, shown);
+    if (tracing_.is_on()) [[unlikely]]
+      tracing_.begin(plan.call, shown, plan.engine->name(), arrays);
+    if (engines_.collectives.size() != 1 || plan.engine != engines_.collectives.front().get()) {
+      skip_others(plan);
+    }
+  }
+  void end(std::uint64_t sequence, bool failed = false) noexcept {
+    ledger_.finish(sequence, !failed);
+    if (tracing_.is_on()) [[unlikely]]
+      tracing_.end(failed);
+  }
+  // Ends a call well: engines that do not compare have the records compared now. So has a root's
+  // large call, in which the engine's comparing is the others': it takes far longer than that.
+  void end_well(const engine::Call& call, const engine::CollectiveEngine& engine) {
+    end(call.sequence);
+    const engine::Signature& signature = call.signature;
+    const bool is_large = engine::is_rooted(signature.kind) && signature.count >= kLargeCount;
+    if (is_large || !engine.compares()) owner_.raise_any(ledger_.compare_ended(call.sequence));
+  }
+  void publish_refusal(std::uint64_t sequence, engine::Kind kind, std::string_view reason);
+
+  // One step. True when the call has ended well; throws when it has ended otherwise, for good.
+  // `look`: see as well whether it can still end well.
+  bool step(Stepped& call, bool look);
+  // Steps calls to their ends in this thread: one collective, or messages.
+  void drive(std::span<Stepped> calls);
+  // One step of everything that is under way; true when something ended.
+  bool advance(bool look);
+  // Counts the calls of `add` and `advance`. Any thread.
+  std::uint32_t visits() const noexcept { return visits_.load(std::memory_order_relaxed); }
+  // Counts how often a call got ahead without ending: a waiter begins its pace anew then.
+  std::uint32_t resumptions() const noexcept { return resumptions_; }
+  // Moves what is under way until `is_over()`. False: the deadline has passed before.
+  template <typename IsOver>
+  bool advance_until(IsOver is_over, base::Deadline deadline = base::Deadline::never()) {
+    return advance_until(is_over, deadline, [] {});
+  }
+  // The same; `at_look` is called now and then.
+  template <typename IsOver, typename Look>
+  bool advance_until(IsOver is_over, base::Deadline deadline, Look at_look) {
+    if (is_over()) return true;
+    bool is_late = false;
+    Waiter waiter(host_);
+    const auto has_ended = [&](bool look) {
+      is_late = look && deadline.has_passed();
+      if (is_late) return true;
+      if (look) at_look();
+      const std::uint32_t before = resumptions_;
+      if (advance(look) || resumptions_ != before) waiter.moved();
+      waiter.wake_by(std::min(deadline, next_look()));
+      return is_over();
+    };
+    base::wait_until(has_ended, waiter);
+    return !is_late;
+  }
+
+  // --- The ends of calls under way ------------------------------------------------------------
+  void fail_all(const std::exception_ptr& error) noexcept;
+  // Nothing where it has ended.
+  void give_up(Operation& operation, const std::exception_ptr& error) noexcept;
+  // Whether this thread runs the callback of one.
+  bool is_concluding_here() const noexcept {
+    return concluding_.load(std::memory_order_relaxed) == base::this_thread();
+  }
+  // Whether a thread is at a step of what others wait for.
+  bool is_stepping() const noexcept { return is_stepping_.load(std::memory_order_relaxed); }
+
+  // When to look by oneself at the latest: nobody rings when a GPU does what a call waits for.
+  void set_next_look(std::function<base::Deadline()> next_look) {
+    next_look_ = std::move(next_look);
+  }
+  base::Deadline next_look() const {
+    return next_look_ ? next_look_() : base::Deadline::never();
+  }
+
+ private:
+  static constexpr std::size_t kLargeCount = 16384;  // elements
+  static constexpr std::size_t kMessagesALook = 8;   // while there is no news of any
+
+  void skip_others(const Plan& plan);
+  void count_visit() noexcept { visits_.store(visits() + 1, std::memory_order_relaxed); }
+  template <typename Part>
+  bool guarded(Part part);
+  bool advance_queue(bool look);
+  bool advance_exchanges(bool look);
+  bool end_messages();
+  bool look_at_messages();
+  void end_message(std::size_t index);
+  std::size_t step_all(std::span<Stepped> calls, bool look);
+  bool look_for_returned(std::span<Stepped> calls);
+  bool end_in_time(const Stepped& call) {
+    if (call.runs_program) [[unlikely]]
+      require_in_time(call);
+    return true;
+  }
+  void require_in_time(const Stepped& call);
+  bool advance_one(Operation& operation, bool look);
+  bool start(Operation& operation);
+  void check_deadlines();
+  void conclude(Operation& operation, const std::exception_ptr& error) noexcept;
+  // Shows host-mates what messages this rank waits for; once more where there are others now.
+  void show_messages(const failure::MessageCall& awaited);
+  void hide_messages() noexcept;
+  [[noreturn]] void raise_envelopes(const engine::EnvelopeMismatch& found, const Stepped& call);
+
+  Owner& owner_;
+  control::HostControl& host_;
+  control::GroupControl& group_;
+  const Engines& engines_;
+  Ledger& ledger_;
+  failure::Inquiry& inquiry_;
+  Tracing& tracing_;
+  live::LongWaits& long_waits_;
+  std::deque<std::shared_ptr<Operation>> queue_;       // collectives, in order
+  std::deque<std::shared_ptr<Operation>> messages_;    // those that are nothing else, in no order
+  std::vector<std::shared_ptr<Operation>> exchanges_;  // messages that are tasks, as GPUs' are
+  // No call of the queue, and none of `messages_`, is late before; looked at often, where there may
+  // be thousands.
+  base::Deadline first_deadline_ = base::Deadline::never();
+  base::Deadline first_message_deadline_ = base::Deadline::never();
+  std::uint64_t ended_seen_ = 0;    // see PointToPoint::ended
+  std::size_t next_looked_at_ = 0;  // of `messages_`
+  std::atomic<std::uint32_t> visits_{0};
+  std::uint32_t resumptions_ = 0;
+  std::size_t shown_messages_ = 0;                    // how many waited when they were shown
+  std::function<base::Deadline()> next_look_;
+  // The thread that runs a callback of an operation, with the turn, by this_thread(); 0: none does.
+  std::atomic<std::uintptr_t> concluding_{0};
+  std::atomic<bool> is_stepping_{false};
+};
+
+}  // namespace hocket::call

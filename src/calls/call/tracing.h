@@ -1,0 +1,171 @@
+// What a communicator writes into the trace and the audit of its rank, and counts for metrics.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "calls/call/auditing.h"
+#include "calls/call/membership.h"
+#include "engine/call.h"
+#include "engine/point_to_point.h"
+#include "hocket/communicator.h"
+#include "hocket/work.h"
+#include "monitoring/live/meter.h"
+#include "monitoring/observe/trace_file.h"
+
+namespace hocket::call {
+
+// Ends `traced` with `part`: by an exception, as what has failed.
+template <typename Traced, typename Part>
+void trace_during(Traced& traced, Part&& part) {
+  try {
+    part();
+  } catch (...) {
+    traced.end(true);
+    throw;
+  }
+  traced.end(false);
+}
+
+// A resource: a message under way, which is traced until this ends, and counted, and audited where
+// it is told that it has ended well: only then may its array be read. As long as its communicator.
+// Empty: none of it.
+class TracedMessage {
+ public:
+  TracedMessage() noexcept = default;
+  TracedMessage(observe::Span span,
+                live::Counted counted,
+                Auditing* receiving,
+                const engine::Envelope& from,
+                ConstArrayView out) noexcept
+      : span_(std::move(span)),
+        counted_(std::move(counted)),
+        receiving_(receiving),
+        from_(from),
+        out_(out) {}
+
+  // What came may be of any rank and tag, and shorter than what it goes into.
+  void set_sender(const Received& received) noexcept {
+    span_.set_peer(received.source);
+    from_.peer = received.source;
+    from_.tag = static_cast<engine::Tag>(received.tag);
+    if (received.count < out_.count()) {
+      out_ = ConstArrayView(out_.data(), received.count, out_.dtype());
+      counted_.set_bytes(out_.bytes());
+    }
+  }
+  void end(bool failed) noexcept {
+    span_.end(failed);
+    counted_.end(failed);
+    Auditing* const receiving = std::exchange(receiving_, nullptr);
+    if (receiving != nullptr && !failed) receiving->received(from_, out_);
+  }
+
+ private:
+  observe::Span span_;
+  live::Counted counted_;
+  Auditing* receiving_ = nullptr;  // null: it is sent, or not audited
+  engine::Envelope from_;
+  ConstArrayView out_;
+};
+
+// A resource: what is being put on a GPU's stream. Empty: neither traced nor counted.
+class TracedLaunch {
+ public:
+  TracedLaunch() noexcept = default;
+  TracedLaunch(observe::Span span, live::Counted counted) noexcept
+      : span_(std::move(span)), counted_(std::move(counted)) {}
+  void end(bool failed) noexcept {
+    span_.end(failed);
+    counted_.end(failed);
+  }
+
+ private:
+  observe::Span span_;
+  live::Counted counted_;
+};
+// What begins and ends together, such as messages that are put on a stream at once.
+class CountedTogether {
+ public:
+  void add(live::Counted one) { counted_.push_back(std::move(one)); }
+  void end(bool failed) noexcept {
+    for (live::Counted& each : counted_) each.end(failed);
+  }
+  void end_after(std::chrono::nanoseconds time) noexcept {
+    for (live::Counted& each : counted_) each.end_after(time);
+  }
+
+ private:
+  std::vector<live::Counted> counted_;
+};
+
+// A resource, used in the communicator's turn. Does nothing where none is wanted.
+class Tracing {
+ public:
+  Tracing(std::shared_ptr<observe::TraceFile> file,
+          std::shared_ptr<observe::AuditFile> audit,
+          const Membership& membership,
+          control::HostControl& host);
+  Tracing(const Tracing&) = delete;
+  Tracing& operator=(const Tracing&) = delete;
+  ~Tracing();
+
+  bool is_on() const noexcept { return is_on_; }
+  bool audits() const noexcept { return auditing_.is_on(); }
+  // From the next call on; null: no more.
+  void audit_in(std::shared_ptr<observe::AuditFile> audit) noexcept;
+
+  // The collective under way: there is one at a time. `shown`: what it is called.
+  void begin(const engine::Call& call,
+             const engine::Signature& shown,
+             std::string_view engine,
+             Arrays arrays);
+  void end(bool failed) noexcept {
+    counted_.end(failed);
+    auditing_.end(failed);
+    collective_.end(failed);
+  }
+  // What a call that was begun with Arrays::kComing gives is there.
+  void arrived() noexcept { auditing_.arrived(); }
+
+  // The putting of a call on a GPU's stream.
+  TracedLaunch device(const engine::Signature& call,
+                      std::uint64_t sequence,
+                      std::string_view engine) const;
+  // Whether somebody wants to know how long a call runs on its stream.
+  bool times_streams() const noexcept { return meter_.is_on(); }
+  // That of a call that another measures.
+  CountedTogether on_stream(const engine::Signature& call, std::string_view engine) const;
+  // Adds messages of GPUs; `engine`: who carries them.
+  void messages(CountedTogether& counted,
+                LiveTimed timed,
+                std::span<const Outgoing> outgoing,
+                std::span<const Incoming> incoming,
+                std::string_view engine) const;
+  // A message that begins.
+  TracedMessage sends(const engine::Envelope& to, ConstArrayView in) const {
+    return is_on_ ? message(to, true, in) : TracedMessage();
+  }
+  TracedMessage receives(const engine::Envelope& from, ConstArrayView out) const {
+    return is_on_ ? message(from, false, out) : TracedMessage();
+  }
+
+ private:
+  TracedMessage message(const engine::Envelope& envelope, bool sends, ConstArrayView array) const;
+  observe::TracedBegin describe(const engine::Signature& signature, std::uint64_t sequence) const;
+
+  bool is_on_ = false;  // read in each call
+  const std::shared_ptr<observe::TraceFile> file_;
+  const int size_;
+  std::uint32_t group_ = 0;
+  observe::Span collective_;
+  mutable live::Meter meter_;
+  live::Counted counted_;
+  mutable Auditing auditing_;
+};
+
+}  // namespace hocket::call

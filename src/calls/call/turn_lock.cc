@@ -1,0 +1,86 @@
+#include "calls/call/turn_lock.h"
+
+#include <algorithm>
+
+#include "foundation/base/relax.h"
+
+namespace hocket::call {
+
+bool TurnLock::has_seat(std::uintptr_t thread) noexcept {
+  if (seat_of(thread) != nullptr) return true;
+  Seat* free = seat_of(0);
+  if (free != nullptr) free->owner.store(thread, std::memory_order_relaxed);
+  return free != nullptr;
+}
+
+bool TurnLock::is_one_inside() const noexcept {
+  return std::ranges::any_of(
+      seats_, [](const Seat& seat) { return seat.inside.load(std::memory_order_acquire); });
+}
+
+void TurnLock::take_from_favourite() noexcept {
+  const std::uintptr_t favourite = favourite_.load(std::memory_order_relaxed);
+  if (favourite == 0) return;
+  favourite_.store(0, std::memory_order_relaxed);
+  // From here on the favourite either has been seen inside, or sees that it is none.
+  if (favourite != this_thread()) os::heavy_fence();
+}
+
+bool TurnLock::try_enter(Who who, Who* found) noexcept {
+  Who expected = Who::kNobody;
+  // Released, too: whoever finds this one in sees what it did before, as closing the communicator.
+  if (!holder_.compare_exchange_strong(expected, who, std::memory_order_acq_rel)) {
+    if (found != nullptr) *found = expected;
+    return false;
+  }
+  take_from_favourite();
+  // A user who has lent its place is in all the same, to other users.
+  if (is_one_inside() || (who == Who::kUser && lent_.load(std::memory_order_acquire))) {
+    leave();
+    if (found != nullptr) *found = Who::kUser;
+    return false;
+  }
+  if (who == Who::kUser) {
+    user_.store(this_thread(), std::memory_order_relaxed);
+  } else if (visitor_ != this_thread()) {
+    visitor_ = 0;
+  }
+  return true;
+}
+
+void TurnLock::lend() noexcept {
+  lent_.store(true, std::memory_order_relaxed);  // seen by whoever sees what follows
+  const Seat* seat = seat_of(this_thread());
+  lent_shortly_ = seat != nullptr && seat->inside.load(std::memory_order_relaxed);
+  if (lent_shortly_) {
+    leave_shortly();
+  } else {
+    leave();
+  }
+}
+
+void TurnLock::take_back() noexcept {
+  Who expected = Who::kNobody;
+  while (!holder_.compare_exchange_weak(expected, Who::kUser, std::memory_order_acq_rel)) {
+    expected = Who::kNobody;
+    base::relax();
+  }
+  lent_.store(false, std::memory_order_relaxed);
+  if (!lent_shortly_) return;
+  // In by the short way again, favourite or not: whoever comes sees that somebody is inside.
+  seat_of(this_thread())->inside.store(true, std::memory_order_relaxed);
+  leave();
+}
+
+void TurnLock::leave_quietly() noexcept {
+  const std::uintptr_t self = this_thread();
+  visits_ = visitor_ == self ? visits_ + 1 : 1;
+  visitor_ = self;
+  if (fences_ && visits_ >= visits_wanted_ && has_seat(self)) {
+    visits_ = 0;
+    favourite_.store(self, std::memory_order_relaxed);
+  }
+  leave();
+}
+
+}  // namespace hocket::call

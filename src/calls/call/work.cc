@@ -1,0 +1,146 @@
+// The public handle of a call under way.
+#include "hocket/work.h"
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <utility>
+
+#include "calls/call/core.h"
+#include "calls/call/operation.h"
+#include "foundation/base/limit.h"
+
+namespace hocket {
+
+Work::Work() noexcept = default;
+Work::Work(std::shared_ptr<call::Operation> operation) noexcept
+    : operation_(std::move(operation)) {}
+Work::Work(Work&&) noexcept = default;
+
+Work& Work::operator=(Work&& other) noexcept {
+  if (this != &other) {
+    const Work old(std::move(*this));
+    operation_ = std::move(other.operation_);
+  }
+  return *this;
+}
+
+Work::~Work() {
+  if (operation_ && operation_->mark) {
+    // Whoever ends the call meanwhile sees the one, or this thread sees the other.
+    operation_->dropped.store(true, std::memory_order_seq_cst);
+    if (operation_->done() && operation_->error() && !operation_->told()) {
+      operation_->owner().miss(*operation_);
+    }
+    return;
+  }
+  if (operation_ && !operation_->done()) operation_->owner().abandon(*operation_);
+}
+
+void Work::wait() {
+  const auto operation = operation_;  // a callback may let go of this
+  if (!operation) return;
+  if (operation->mark) return operation->owner().check_stream_work(*operation);
+  operation->owner().wait(*operation, base::Deadline::never());
+  operation->rethrow();
+}
+
+void Work::wait(StreamRef stream) {
+  wait();
+  if (operation_ && operation_->mark) operation_->mark->hold(stream);
+}
+
+bool Work::wait_for(Duration timeout) {
+  base::require_patience(timeout, "timeout");
+  const auto operation = operation_;  // a callback may let go of this
+  if (!operation) return true;
+  const auto until = base::Deadline::in(timeout);
+  if (operation->mark) return operation->owner().wait_stream_work(*operation, until);
+  if (!operation->owner().wait(*operation, until)) return false;
+  operation->rethrow();
+  return true;
+}
+
+bool Work::test() {
+  if (!operation_) return true;
+  const auto operation = operation_;  // a callback may let go of this
+  if (operation->mark) return operation->owner().test_stream_work(*operation);
+  if (!operation->done()) operation->owner().poke();
+  return operation->done();
+}
+
+std::optional<Status> Work::error() const {
+  if (operation_ && operation_->mark) return operation_->owner().status();
+  if (!operation_ || !operation_->done() || !operation_->error()) return std::nullopt;
+  try {
+    operation_->rethrow();
+    return std::nullopt;
+  } catch (const Error& error) {
+    return error.status();
+  } catch (const std::exception& error) {
+    return Status{.code = ErrorCode::kSystem, .message = error.what()};
+  }
+}
+
+std::optional<Received> Work::received() const {
+  if (!operation_ || !operation_->received) return std::nullopt;
+  if (!operation_->mark && (!operation_->done() || operation_->error())) return std::nullopt;
+  return *operation_->received;
+}
+
+void Work::on_done(std::function<void()> f) {
+  if (!f) throw InvalidArgument("on_done was given no function");
+  if (operation_) {
+    operation_->on_done(std::move(f));
+  } else {
+    f();
+  }
+}
+
+// --- Several ------------------------------------------------------------------------------------
+
+std::vector<std::size_t> wait_some(std::span<Work> works, Duration timeout) {
+  // How often calls on GPUs are looked at, which ring no bell; and the others, for the case that
+  // their thread has much to do.
+  constexpr Duration kLookAtGpus = std::chrono::milliseconds(1);
+  constexpr Duration kLook = std::chrono::milliseconds(50);
+  base::require_patience(timeout, "timeout");
+  if (works.empty()) throw InvalidArgument("works is empty, so that nothing can end");
+  const auto until = base::Deadline::in(timeout);
+  const auto find_ended = [&] {
+    std::vector<std::size_t> ended;
+    for (std::size_t i = 0; i < works.size(); ++i) {
+      if (works[i].test()) ended.push_back(i);
+    }
+    return ended;
+  };
+  std::vector<std::size_t> ended = find_ended();
+  if (!ended.empty() || until.has_passed()) return ended;
+
+  call::Bell bell;
+  std::deque<call::Listening> listenings;
+  Duration look = kLook;
+  for (const Work& work : works) {
+    work.operation_->owner().refuse_in_callback();
+    if (work.operation_->mark) look = kLookAtGpus;
+    listenings.emplace_back(work.operation_, bell);
+  }
+  do {
+    bell.wait(std::min(look, until.left()));
+    ended = find_ended();
+  } while (ended.empty() && !until.has_passed());
+  return ended;
+}
+
+std::optional<std::size_t> wait_any(std::span<Work> works, Duration timeout) {
+  const std::vector<std::size_t> ended = wait_some(works, timeout);
+  return ended.empty() ? std::nullopt : std::optional(ended.front());
+}
+
+bool wait_all(std::span<Work> works, Duration timeout) {
+  base::require_patience(timeout, "timeout");
+  const auto until = base::Deadline::in(timeout);
+  return std::ranges::all_of(works, [&](Work& work) { return work.wait_for(until.left()); });
+}
+
+}  // namespace hocket

@@ -1,0 +1,100 @@
+#include "calls/device/envelopes.h"
+
+#include "calls/call/core.h"
+#include "calls/call/messages.h"
+
+namespace hocket::device {
+
+using engine::Envelope;
+using engine::Task;
+
+namespace {
+
+constexpr engine::Tag kTag = engine::kStagedTag + 1;
+
+// As it travels.
+struct Told {
+  std::uint64_t count = 0;
+  std::uint32_t dtype = 0;
+  std::uint32_t unused = 0;
+};
+
+// One that is under way, which outlives the call that began it.
+struct Letter {
+  Envelope envelope;  // the message's own
+  Told told = {};
+  std::shared_ptr<void> open = {};  // see DeviceEnvelopes
+
+  std::span<std::byte> bytes() { return std::as_writable_bytes(std::span(&told, 1)); }
+  // Throws EnvelopeMismatch where it says something else than is waited for.
+  void compare(int sender) const {
+    Envelope came = envelope;
+    came.peer = sender;
+    came.count = told.count;
+    came.dtype = static_cast<DType>(told.dtype);
+    if (!engine::is_alike(came, envelope)) throw engine::EnvelopeMismatch{envelope, came};
+  }
+};
+
+Envelope outer(int peer) { return {.peer = peer, .tag = kTag, .count = sizeof(Told)}; }
+
+Envelope inner(int peer, ConstArrayView array) {
+  return {.peer = peer, .tag = engine::kStagedTag, .dtype = array.dtype(), .count = array.count()};
+}
+
+// `who`: learns whom it came from.
+Task meet(call::OwnedMessage message,
+          std::shared_ptr<Letter> letter,
+          bool sends,
+          std::shared_ptr<int> who) {
+  Envelope sender;
+  co_await engine::until([&] {
+    message.via().progress();
+    return message.done(&sender);
+  });
+  if (!sends) letter->compare(sender.peer);
+  if (who) *who = sender.peer;
+}
+
+}  // namespace
+
+void DeviceEnvelopes::announce(const Outgoing& message) {
+  const auto letter = std::make_shared<Letter>(Letter{inner(message.destination, message.in)});
+  letter->told = {.count = message.in.count(),
+                  .dtype = static_cast<std::uint32_t>(message.in.dtype())};
+  engine::PointToPoint& via = owner_.messages();
+  call::OwnedMessage sent(via, via.send(outer(message.destination), letter->bytes()));
+  if (sent.done()) return;
+  letter->open = open_;
+  owner_.start_message(
+      meet(std::move(sent), letter, true, nullptr), {letter->envelope, true}, kForever);
+}
+
+void DeviceEnvelopes::expect(const Incoming& message) {
+  const auto letter = std::make_shared<Letter>(Letter{inner(message.source, message.out)});
+  letter->open = open_;
+  engine::PointToPoint& via = owner_.messages();
+  owner_.start_message(
+      meet(call::OwnedMessage(via, via.recv(outer(message.source), letter->bytes())),
+           letter,
+           false,
+           nullptr),
+      {letter->envelope, false},
+      kForever);
+}
+
+int DeviceEnvelopes::await_any(const Incoming& message, Duration allowed) {
+  const auto letter = std::make_shared<Letter>(Letter{inner(engine::kAnyPeer, message.out)});
+  const auto who = std::make_shared<int>(-1);
+  engine::PointToPoint& via = owner_.messages();
+  owner_.run_message(
+      meet(call::OwnedMessage(via, via.recv(outer(engine::kAnyPeer), letter->bytes())),
+           letter,
+           false,
+           who),
+      {letter->envelope, false},
+      allowed);
+  return *who;
+}
+
+}  // namespace hocket::device

@@ -1,0 +1,97 @@
+// Memory on every rank's GPU, mapped by all: made by all ranks together, each of which may fail.
+#include <fmt/format.h>
+
+#include "calls/device/calls.h"
+#include "foundation/base/short_text.h"
+#include "foundation/cuda/exchange.h"
+#include "foundation/cuda/stream.h"
+#include "foundation/cuda/vmm.h"
+
+namespace hocket::device {
+
+std::string DeviceCalls::text_of_refusal(int rank,
+                                         const std::string& what,
+                                         std::string_view why_not) {
+  return fmt::format("rank {} has no symmetric memory for {}: {}", rank, what, why_not);
+}
+
+// Collective: where a rank has a reason why not, all throw it.
+void DeviceCalls::tell(const std::string& what,
+                       const std::string& why_not,
+                       const engine::Signature& shown,
+                       std::optional<Duration> allowed) {
+  base::ShortSentence<160> own;
+  own = why_not;
+  const auto all = gather_values(own, shown, allowed);
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank].empty()) continue;
+    throw InvalidArgument(text_of_refusal(static_cast<int>(rank), what, all[rank].view()));
+  }
+}
+
+std::shared_ptr<DeviceBlock> DeviceCalls::allocate(std::size_t bytes,
+                                                   const engine::Signature& shown,
+                                                   std::string name,
+                                                   std::optional<Duration> allowed) {
+  const call::Membership& membership = owner_.membership();
+  if (membership.spans()) {
+    throw InvalidArgument(
+        "the ranks are on several hosts, and GPUs' symmetric memory is of one; make it with "
+        "intra_node");
+  }
+  std::optional<cuda::Mapping> own;
+  os::Fd shared;
+  std::string why_not;
+  try {
+    require_device({});
+    const cuda::OutsideCapture outside(device_->driver());
+    const call::LentTurn lent(owner_);
+    own.emplace(cuda::Mapping::create(device_, bytes));
+    shared = own->share();
+  } catch (const Error& error) {
+    why_not = error.what();
+  }
+  tell(name, why_not, shown, allowed);
+
+  const cuda::DeviceGuard guard(*device_);
+  const auto deadline = base::Deadline::in(allowed.value_or(owner_.deadline()));
+  std::vector<cuda::Mapping> pieces;
+  try {
+    const auto handed = cuda::exchange_descriptors(
+        owner_.rank(),
+        owner_.size(),
+        shared,
+        own->bytes(),
+        [&](std::span<const std::byte> part) { return gather(shown, part, allowed); },
+        deadline);
+    const call::LentTurn lent(owner_);
+    for (int rank = 0; rank < owner_.size(); ++rank) {
+      const auto& piece = handed[static_cast<std::size_t>(rank)];
+      pieces.push_back(rank == owner_.rank()
+                           ? std::move(*own)
+                           : cuda::Mapping::import(device_, piece.fd, piece.bytes));
+    }
+  } catch (const DeviceError& error) {
+    why_not = error.what();
+  }
+  tell(name, why_not, shown, allowed);
+  // All have made the same number of blocks with these ranks: its sequence number tells it apart.
+  const std::uint64_t id = owner_.ledger().last() << 16 ^ owner_.ledger().fingerprint();
+  const auto memory = std::make_shared<std::vector<cuda::Mapping>>(std::move(pieces));
+  DeviceBlockParts parts{.id = id,
+                         .name = std::move(name),
+                         .world_ranks = membership.world_ranks,
+                         .rank = owner_.rank(),
+                         .bytes = (*memory)[static_cast<std::size_t>(owner_.rank())].bytes(),
+                         .pieces = {},
+                         .memory = memory};
+  for (const cuda::Mapping& piece : *memory) {
+    parts.pieces.push_back(reinterpret_cast<std::byte*>(piece.address()));
+  }
+  auto block = std::make_shared<DeviceBlock>(device_, std::move(parts));
+  block->wait_at_end(owner_.deadline());
+  surroundings_.device_blocks().add(block);
+  return block;
+}
+
+}  // namespace hocket::device

@@ -1,0 +1,159 @@
+#include "calls/joining/host_connections.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "foundation/base/log.h"
+#include "foundation/os/sockets/addresses.h"
+#include "foundation/os/sockets/socket.h"
+#include "hocket/object.h"
+#include "membership/rendezvous/address.h"
+
+namespace hocket::joining {
+namespace {
+
+using base::Deadline;
+
+// What each rank tells the others, through the store.
+struct ConnectionCard {
+  std::string lane;     // "host:port" where it listens for other hosts
+  Bytes carrier;        // how messages reach it
+  Bytes key;            // rank 0's becomes the lanes'
+  std::string problem;  // why it has none of these; else empty
+};
+
+Bytes to_bytes(const ConnectionCard& card) {
+  return encode(Object::list({card.lane,
+                              Object::bytes(std::span<const std::byte>(card.carrier)),
+                              Object::bytes(std::span<const std::byte>(card.key)),
+                              card.problem}));
+}
+
+ConnectionCard to_card(const Bytes& bytes) {
+  const Object object = decode(bytes);
+  const auto to_vector = [](const auto& from) { return Bytes(from.begin(), from.end()); };
+  return {.lane = object[0].as_string(),
+          .carrier = to_vector(object[1].as_bytes()),
+          .key = to_vector(object[2].as_bytes()),
+          .problem = object[3].as_string()};
+}
+
+// By which interface other hosts are reached. The name is empty where nobody chose one.
+os::Interface interface_for(const LaunchInfo& launch, const base::Config& config) {
+  if (!config.interface.empty()) {
+    const auto found = os::find_interface(config.interface);
+    if (found) return *found;
+    throw InvalidArgument(fmt::format(
+        "HOCKET_INTERFACE={} is neither an interface of this host that is up nor an address of one "
+        "(`hocket doctor` lists them)",
+        config.interface));
+  }
+  const auto store = rendezvous::parse_address(launch.store_address, "the store's address");
+  const auto* tcp = std::get_if<os::HostPort>(&store);
+  // Who meets by AF_UNIX is on one machine, whatever it is taken for.
+  return {.name = "", .address = tcp == nullptr ? "127.0.0.1" : os::address_toward(*tcp)};
+}
+
+// A rank's word of what it cannot reach begins with how it knows.
+constexpr char kRefused = 'r', kWaited = 'w';
+
+// Every rank's word, in order.
+std::vector<Bytes> exchange(
+    Store& store, const char* name, const LaunchInfo& launch, const Bytes& own, Deadline deadline) {
+  return store.exchange(name, launch.rank, launch.size, own, deadline.left());
+}
+
+// A host that messages have no way to.
+control::Unreached find_unreachable(const world::WorldParts& parts,
+                                    const std::vector<ConnectionCard>& cards,
+                                    const std::vector<std::string>& host_names) {
+  const auto own = static_cast<std::size_t>(parts.launch.rank);
+  std::set<int> known{parts.hosts[own]};
+  for (std::size_t i = 0; i < cards.size(); ++i) {
+    if (!known.insert(parts.hosts[i]).second) continue;
+    const std::string why = parts.engines.far()->carrier()->why_unreachable(static_cast<int>(i));
+    if (why.empty()) continue;
+    return {.was_refused = true,
+            .text = fmt::format("rank {} on {} ({}) cannot reach rank {} on {} ({}) {}",
+                                own,
+                                host_names[own],
+                                cards[own].lane,
+                                i,
+                                host_names[i],
+                                cards[i].lane,
+                                why)};
+  }
+  return {};
+}
+
+}  // namespace
+
+void connect_hosts(world::WorldParts& parts,
+                   Store& store,
+                   const ConnectOptions& how,
+                   Deadline deadline) {
+  const auto& [config, host_names] = how;
+  engine::Provider& far = *parts.engines.far();
+  const LaunchInfo& launch = parts.launch;
+  ConnectionCard own;
+  os::Fd listener;
+  try {
+    const os::Interface interface = interface_for(launch, config);
+    listener = os::listen_tcp({.host = interface.address, .port = 0});
+    own.lane = os::to_string(os::HostPort{interface.address, os::local_port(listener.get())});
+    own.carrier = far.join({.rank = launch.rank,
+                            .size = launch.size,
+                            .launcher = launch.launcher,
+                            .interface = interface.name});
+    const Key key = Key::generate();
+    own.key.assign(key.bytes().begin(), key.bytes().end());
+  } catch (const Error& error) {
+    own.problem = error.what();
+  }
+  std::vector<ConnectionCard> cards;
+  for (const Bytes& bytes : exchange(store, "hocket/network", launch, to_bytes(own), deadline)) {
+    cards.push_back(to_card(bytes));
+  }
+  control::NetworkOptions options;
+  options.identity.rank = launch.rank;
+  options.identity.size = launch.size;
+  options.identity.epoch = launch.epoch;
+  options.identity.job = launch.job;
+  options.trust_network = launch.trust_network;
+  options.hosts = parts.hosts;
+  options.places = parts.host_ranks;
+  options.host_names = host_names;
+  options.silence = config.silence;
+  std::vector<Bytes> carriers;
+  for (std::size_t i = 0; i < cards.size(); ++i) {
+    if (!cards[i].problem.empty()) {
+      throw RendezvousError(fmt::format("rank {} on {}: {}", i, host_names[i], cards[i].problem));
+    }
+    options.addresses.push_back(cards[i].lane);
+    carriers.push_back(std::move(cards[i].carrier));
+  }
+  if (cards[0].key.size() != Key::kBytes) {
+    throw RendezvousError("rank 0's card at the store is damaged");
+  }
+  options.identity.key = Key(Key::View(cards[0].key));
+  for (ConnectionCard& card : cards) ::explicit_bzero(card.key.data(), card.key.size());
+  ::explicit_bzero(own.key.data(), own.key.size());
+  base::log(base::LogLevel::kInfo, fmt::format("other hosts reach this rank at {}", own.lane));
+  far.meet(carriers);
+  parts.network = std::make_shared<control::Network>(std::move(options), std::move(listener));
+  control::Unreached wrong = parts.network->establish(deadline);
+  if (wrong.text.empty()) wrong = find_unreachable(parts, cards, host_names);
+  const Bytes own_word = hocket::to_bytes((wrong.was_refused ? kRefused : kWaited) + wrong.text);
+  std::string told;
+  for (const Bytes& word : exchange(store, "hocket/lanes", launch, own_word, deadline)) {
+    const std::string said = to_string(word);
+    if (said.size() <= 1) continue;
+    if (told.empty() || said.starts_with(kRefused)) told = said.substr(1);
+  }
+  if (!told.empty()) throw RendezvousError(told);
+}
+
+}  // namespace hocket::joining

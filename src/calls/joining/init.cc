@@ -1,0 +1,165 @@
+#include "calls/joining/init.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "calls/joining/attendance.h"
+#include "calls/joining/bootstrap.h"
+#include "calls/joining/meeting.h"
+#include "calls/world/exit_list.h"
+#include "calls/world/world.h"
+#include "foundation/base/config.h"
+#include "foundation/base/limit.h"
+#include "foundation/base/lookout.h"
+#include "foundation/os/process/standard_descriptors.h"
+#include "membership/rendezvous/launchers/launcher_space.h"
+
+namespace hocket {
+namespace joining {
+namespace {
+
+using base::Deadline;
+using engine::ProviderList;
+
+// What this rank goes by before it has met anybody. A value.
+struct StartSettings {
+  base::Config config;
+  ProviderList providers;
+};
+
+StartSettings read_settings(const InitOptions& options, const world::MakeProviders& make) {
+  base::require_limit(options.timeout, "timeout");
+  base::require_limit(options.deadline, "deadline");
+  return {.config = base::Config::from_environment(),
+          .providers = world::configured(make, options.library_folders)};
+}
+
+world::WorldParts alone(const InitOptions& options,
+                 const StartSettings& settings,
+                 const LaunchInfo& launch) {
+  world::WorldParts parts{.launch = launch, .hosts = {0}, .host_ranks = {0}};
+  heed_settings(parts, options, settings.config, settings.providers);
+  parts.segment = make_segment(
+      {.ranks = 1, .stripe_bytes = stripe_bytes(options, settings.config, parts.engines, {})},
+      false);
+  return parts;
+}
+
+// One rank a host says it for all.
+void warn_of_unknown_settings(const ProviderList& providers) {
+  std::vector<base::SettingRow> rows;
+  for (const auto& provider : providers) {
+    const auto own = provider->settings();
+    rows.insert(rows.end(), own.begin(), own.end());
+  }
+  base::warn_of_unknown_settings(rows);
+}
+
+World join_as_one_of(const InitOptions& options,
+                     const StartSettings& settings,
+                     const LaunchInfo& launch,
+                     std::optional<StoreServer> server,
+                     Attendance& attendance) {
+  const auto& [config, providers] = settings;
+  const auto deadline = Deadline::in(join_timeout(options));
+  world::WorldParts parts =
+      launch.size == 1
+          ? alone(options, settings, launch)
+          : meet(options, config, providers, launch, deadline, attendance, std::move(server));
+  world::introduce_engines(parts.engines, parts.store.get(), launch, deadline);
+  parts.name = options.name;
+  parts.deadline = options.deadline.value_or(config.deadline);
+  parts.warn_after = config.warn_after;
+  parts.dump_directory = config.flight_recorder_dir;
+  parts.device_libraries = std::make_shared<device::DeviceLibraries>(
+      config.costs, options.library_folders, providers);
+  const auto world = world::WorldImpl::make(std::move(parts), deadline);
+  return World(world, world->make_communicator());
+}
+
+// Whatever ends this rank's init ends the others' with its reason.
+World join(const InitOptions& options,
+           const StartSettings& settings,
+           const LaunchInfo& launch,
+           std::optional<StoreServer> server) {
+  base::configure_log(settings.config.log, launch.size > 1 ? launch.rank : -1);
+  if (launch.local_rank <= 0) warn_of_unknown_settings(settings.providers);
+  Attendance attendance;
+  const base::Lookout lookout([&attendance] { attendance.look(); });
+  try {
+    return join_as_one_of(options, settings, launch, std::move(server), attendance);
+  } catch (const std::exception& error) {
+    attendance.withdraw(error.what());
+    throw;
+  }
+}
+
+}  // namespace
+
+World init(const InitOptions& options, const world::MakeProviders& make) {
+  os::occupy_standard_descriptors();
+  const RunClock::Watch watch;
+  const StartSettings settings = read_settings(options, make);
+  if (const auto meeting = rendezvous::find_launcher_meeting(options); meeting.bootstrap) {
+    Introduced introduced = introduce(*meeting.bootstrap, options, "");
+    introduced.launch.launcher = meeting.launcher;
+    return join(options, settings, introduced.launch, std::move(introduced.server));
+  }
+  return join(options, settings, detect_launch(options), std::nullopt);
+}
+
+World init(Bootstrap& bootstrap, const InitOptions& options, const world::MakeProviders& make) {
+  os::occupy_standard_descriptors();
+  const RunClock::Watch watch;
+  StartSettings settings;
+  std::string problem;
+  try {
+    settings = read_settings(options, make);
+  } catch (const InvalidArgument& error) {  // which the others are to hear of
+    problem = error.what();
+  }
+  Introduced introduced = introduce(bootstrap, options, problem);
+  return join(options, settings, introduced.launch, std::move(introduced.server));
+}
+
+}  // namespace joining
+
+// --- World --------------------------------------------------------------------------------------
+
+World::World(std::shared_ptr<world::WorldImpl> impl, Communicator communicator) noexcept
+    : impl_(std::move(impl)),
+      communicator_(std::make_unique<Communicator>(std::move(communicator))) {}
+World::World(World&&) noexcept = default;
+World& World::operator=(World&&) noexcept = default;
+World::~World() {
+  if (!impl_) return;
+  const auto& own = communicator_->impl();
+  if (own && own->is_in_callback()) return;  // whose call lets go of it afterwards
+  try {
+    close();
+  } catch (const std::exception& error) {  // nobody is left to be told
+    world::ExitList::instance().report(error.what());
+  }
+}
+Communicator& World::rebuild(const RebuildOptions& options) {
+  return *communicator_ = communicator_->rebuild(options);  // who refers to it has the new one
+}
+const LaunchInfo& World::launch() const { return impl_->launch(); }
+std::span<const std::string> World::engines() const { return impl_->engines().names(); }
+void World::close() {
+  const bool has_communicator = static_cast<bool>(communicator_->impl());  // or the program took it
+  if (has_communicator) communicator_->impl()->refuse_in_callback();
+  struct Leaves {
+    world::WorldImpl& world;
+    ~Leaves() { world.leave(); }
+  } const leaves{*impl_};
+  if (has_communicator) communicator_->close();
+}
+void World::leave_at_exit() noexcept {
+  if (impl_) impl_->leave_at_exit();
+}
+void World::tell_end(std::string_view why) noexcept {
+  if (impl_) impl_->tell_end(why);
+}
+
+}  // namespace hocket

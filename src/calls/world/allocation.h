@@ -1,0 +1,35 @@
+// Shared memory that ranks of a communicator allocate for each other, in one collective call.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "calls/world/communicator_impl.h"
+
+namespace hocket::world {
+
+// What this rank brings. A value.
+struct Allocation {
+  std::size_t bytes = 0;          // 0: nothing
+  std::vector<int> holders = {};  // who will release it; see HostControl::allocate
+  std::string what = {};          // for messages: "a group of 3"
+  // Writes what others expect to find there.
+  std::function<void(std::byte*)> format = {};
+  // Of a group between hosts: lists the memory for the network, which is one of the holders and
+  // releases it when the group's members have closed it. Null: there is no place, for so long.
+  std::function<control::GroupEntry*(std::uint64_t block, Duration patience)> enlist = {};
+};
+
+// Allocates and tells everybody: the offset of each rank's memory in the host's segment, 0 for
+// those that brought none. Where a rank has no room, or no place in the list, all ranks throw
+// InvalidArgument and nobody holds anything.
+std::vector<std::uint64_t> allocate_together(CommunicatorImpl& communicator,
+                                             const engine::Signature& shown,
+                                             const Allocation& own,
+                                             std::optional<Duration> deadline);
+
+}  // namespace hocket::world

@@ -1,0 +1,41 @@
+// What a communicator does of its calls on GPUs itself: what its runner asks, and marks.
+#include "calls/device/calls.h"
+#include "calls/world/world.h"
+
+namespace hocket::world {
+
+using call::CallGuard;
+using call::Operation;
+
+device::DeviceCalls& CommunicatorImpl::devices() {
+  if (!devices_) devices_ = std::make_unique<device::DeviceCalls>(*this, *world_);
+  return *devices_;
+}
+
+bool CommunicatorImpl::awaits_gpu() const noexcept { return devices_ && devices_->awaits_gpu(); }
+
+void CommunicatorImpl::look_at_device_result() noexcept {
+  if (devices_) devices_->look_at_result();
+}
+
+bool CommunicatorImpl::refuses_too_late() const noexcept {
+  return devices_ && devices_->meets_other_hosts();
+}
+
+bool CommunicatorImpl::has_device() const noexcept { return devices_ && devices_->device() >= 0; }
+
+std::shared_ptr<Operation> CommunicatorImpl::start_on_copies(const device::Copies& copies,
+                                                             const device::PlanOnCopies& plan) {
+  const CallGuard guard(*this);
+  require_usable();
+  require_members();
+  return devices().start_on_copies(copies, plan);
+}
+
+std::shared_ptr<Operation> CommunicatorImpl::mark_stream(StreamRef stream) {
+  const CallGuard guard(*this);
+  require_usable();
+  return devices().mark(stream);
+}
+
+}  // namespace hocket::world

@@ -1,0 +1,117 @@
+// Behind a Communicator: its calls (call::Core), those on GPUs, and how it is made, closed and
+// rebuilt.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "calls/call/core.h"
+#include "calls/device/plan.h"
+#include "calls/world/kept_plans.h"
+#include "hocket/communicator.h"
+#include "membership/control/group.h"
+#include "membership/control/rebuild_turns.h"
+
+namespace hocket::device {
+class DeviceCalls;
+struct Copies;
+struct PlannedOnCopies;
+using PlanOnCopies = std::function<PlannedOnCopies(const std::vector<std::byte*>& in,
+                                                   const std::vector<std::byte*>& out)>;
+}  // namespace hocket::device
+
+namespace hocket::world {
+
+class WorldImpl;
+
+// What is found out of a collective before it is made. A value.
+using AnyPlan = std::variant<call::Plan, device::DevicePlan>;
+
+// A resource, shared by its Communicator and the operations under way.
+class CommunicatorImpl final : public call::Core {
+ public:
+  // `block`: offset of the group's memory on this host; members only. Where this rank cannot make
+  // its part, as memory is short, the others have the group: it has failed for them, too.
+  static std::shared_ptr<CommunicatorImpl> make(const std::shared_ptr<WorldImpl>& world,
+                                                call::Membership membership,
+                                                std::uint64_t block);
+  // To be called by `make`. `entry`: of a group between hosts.
+  CommunicatorImpl(std::shared_ptr<WorldImpl> world,
+                   call::Membership membership,
+                   std::uint64_t block,
+                   control::GroupEntry* entry);
+  ~CommunicatorImpl() override;
+
+  const std::shared_ptr<WorldImpl>& world() const noexcept { return world_; }
+  using call::Core::is_open;
+
+  // Collectives, of arrays on the host or on a GPU, whose calls are put on a stream.
+  void run(const call::Request& request);
+  std::shared_ptr<call::Operation> start(const call::Request& request);
+
+  // The same in two parts. What `prepare` refuses is announced as if the call had been made: the
+  // others make it. The other two then only number, record and start. `keep` lives until the call
+  // has ended.
+  AnyPlan prepare(const call::Request& request, call::CallStorage& storage);
+  void run_prepared(AnyPlan& plan, const call::Request& request);
+  std::shared_ptr<call::Operation> start_prepared(AnyPlan& plan,
+                                                  const call::Request& request,
+                                                  std::shared_ptr<void> keep);
+
+  // --- Calls of GPUs ----------------------------------------------------------------------------
+  // In the turn.
+  device::DeviceCalls& devices();
+  // Whether there has been a call on GPUs.
+  bool has_device() const noexcept;
+  // A call that the host alone can make, on copies: see DeviceCalls.
+  std::shared_ptr<call::Operation> start_on_copies(const device::Copies& copies,
+                                                   const device::PlanOnCopies& plan);
+  std::shared_ptr<call::Operation> mark_stream(StreamRef stream);
+
+  // --- Its end ----------------------------------------------------------------------------------
+  // The group of those who go on; see Communicator::rebuild.
+  std::shared_ptr<CommunicatorImpl> rebuild(const RebuildOptions& options);
+  [[noreturn]] void refuse_rebuild(const std::string& reason);
+  // Lets calls on GPUs end, well or not, until their deadlines, and gives all back. Throws what
+  // ended one of them and has not been told: see DeviceCalls.
+  void close();
+  void finish_device_calls() override;
+
+  // --- Groups -----------------------------------------------------------------------------------
+  // How many were made of this one: part of their names, the same on all ranks.
+  int groups() const noexcept { return groups_; }
+  void count_group() noexcept { ++groups_; }
+  // Kept by the first call, closed or not: programs hold references to them.
+  std::unique_ptr<Communicator> intra_node;
+  std::unique_ptr<Communicator> inter_node;
+
+ private:
+  // In the turn. `storage`: of a plan that nobody keeps; null: it is kept.
+  AnyPlan checked(const call::Request& request, call::CallStorage& storage);
+  void execute(AnyPlan& plan, const call::Request& request, call::CallStorage* storage);
+  std::shared_ptr<call::Operation> enqueue(AnyPlan& plan,
+                                           const call::Request& request,
+                                           call::CallStorage storage);
+  AnyPlan* kept_of(const call::Request& request) noexcept;
+  void keep(const call::Request& request, AnyPlan plan) noexcept;
+
+  bool awaits_gpu() const noexcept override;
+  void look_at_device_result() noexcept override;
+  bool refuses_too_late() const noexcept override;
+
+  const std::shared_ptr<WorldImpl> world_;
+  const std::uint64_t block_;
+  control::GroupEntry* const entry_;
+  std::optional<control::RebuildTurns> rebuild_turns_;  // a member's
+  bool rebuilt_ = false;  // what comes after it has been handed out
+  int groups_ = 0;
+  std::unique_ptr<device::DeviceCalls> devices_;
+  KeptPlans<AnyPlan> plans_;
+};
+
+}  // namespace hocket::world

@@ -1,0 +1,32 @@
+// The engines of a group, put together out of those that the job has.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "calls/world/communicator_impl.h"
+#include "calls/world/job_engines.h"
+
+namespace hocket::world {
+
+struct GroupShape {
+  int size = 1;   // all members
+  int local = 1;  // those on this host
+  // Whether there are members on other hosts, too.
+  bool spans() const noexcept { return local != size; }
+};
+// Bytes of the host's segment that a group needs.
+std::size_t group_bytes(const JobEngines& engines, const GroupShape& shape);
+// Writes an empty group into zeroed memory. `places`: of each member; see control::HostControl.
+void format_group(std::byte* memory, std::span<const int> places, int local);
+
+// `block`: where the group lies in the host's segment.
+call::Engines make_engines(WorldImpl& world,
+                           const call::Membership& membership,
+                           control::GroupControl& control,
+                           engine::Consistency& consistency,
+                           std::uint64_t block);
+
+}  // namespace hocket::world

@@ -1,0 +1,49 @@
+// What was planned for calls before, so that a call that is repeated is planned once.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "calls/call/request.h"
+#include "foundation/base/hash.h"
+
+namespace hocket::world {
+
+// A value: the plans of the last requests, of a few kinds and sizes. Programs repeat themselves, and
+// what was right is right again. In the communicator's turn.
+template <typename AnyPlan>
+class KeptPlans {
+ public:
+  // The plan of the last request like this; null where this is not the same again.
+  AnyPlan* find(const call::Request& request) noexcept {
+    Kept& kept = kept_[place_of(request)];
+    return call::repeats(kept.request, request) ? &kept.plan : nullptr;
+  }
+  // The plan of a request of this kind and size, perhaps, with other arrays; else any.
+  const AnyPlan& likely(const call::Request& request) const noexcept {
+    return kept_[place_of(request)].plan;
+  }
+  void keep(const call::Request& request, AnyPlan plan) noexcept {
+    Kept& kept = kept_[place_of(request)];
+    kept.request = request;
+    kept.plan = std::move(plan);
+  }
+
+ private:
+  static constexpr std::size_t kEntries = 8;  // a power of two
+  struct Kept {
+    call::Request request;  // none has kNone
+    AnyPlan plan;
+  };
+  // One multiplication and no more: it lies on the way of every call.
+  static std::size_t place_of(const call::Request& request) noexcept {
+    const std::uint64_t size = request.out.count() * base::kHashSeed >> 32;
+    return (size ^ static_cast<std::uint64_t>(request.kind)) % kEntries;
+  }
+
+  std::array<Kept, kEntries> kept_;
+};
+
+}  // namespace hocket::world

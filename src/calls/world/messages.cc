@@ -1,0 +1,347 @@
+// The public verbs of messages between two ranks.
+#include "calls/call/messages.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <iterator>
+#include <vector>
+
+#include "calls/call/operation.h"
+#include "calls/device/calls.h"
+#include "calls/world/communicator_impl.h"
+#include "foundation/base/limit.h"
+
+namespace hocket {
+
+namespace {
+
+using call::MessageInFlight;
+using engine::Envelope;
+using world::CommunicatorImpl;
+
+std::span<const std::byte> bytes_of(ConstArrayView view) {
+  return {static_cast<const std::byte*>(view.data()), view.bytes()};
+}
+std::span<std::byte> bytes_of(ArrayView view) {
+  return {static_cast<std::byte*>(view.data()), view.bytes()};
+}
+
+MessageInFlight begin_send(CommunicatorImpl& impl, const Envelope& to, ConstArrayView in) {
+  call::TracedMessage traced = impl.tracing().sends(to, in);
+  return {.call = {to, true},
+          .owned = {impl.messages(), impl.messages().send(to, bytes_of(in))},
+          .traced = std::move(traced),
+          .sender = {}};
+}
+MessageInFlight begin_recv(CommunicatorImpl& impl, const Envelope& from, ArrayView out) {
+  call::TracedMessage traced = impl.tracing().receives(from, out);
+  return {.call = {from, false},
+          .owned = {impl.messages(), impl.messages().recv(from, bytes_of(out))},
+          .traced = std::move(traced),
+          .sender = {}};
+}
+
+// Whether a message is through within moments, as short ones are; disagreement is left to whoever
+// waits in earnest.
+bool is_through(MessageInFlight& message, int polls) {
+  try {
+    for (; polls >= 0; --polls) {
+      if (message.owned.done(&message.sender)) return true;
+      if (polls > 0) message.owned.via().progress_wanted();
+    }
+  } catch (const engine::EnvelopeMismatch&) {
+  }
+  return false;
+}
+
+bool is_on_gpu(ConstArrayView array) { return array.memory() == MemoryKind::kCuda; }
+
+void require_one_memory(ConstArrayView a, ConstArrayView b) {
+  if (a.memory() != b.memory()) {
+    throw InvalidArgument("in and out lie in different kinds of memory");
+  }
+}
+
+// What is put on a stream comes from whom it names, but where the call may wait to learn that.
+int named(const Envelope& from) {
+  if (from.peer == engine::kAnyPeer) {
+    throw InvalidArgument(
+        "source is any rank, and an asynchronous call on a GPU's array cannot wait to learn which; "
+        "name it, or call recv");
+  }
+  return from.peer;
+}
+
+Envelope envelope(CommunicatorImpl& impl,
+                  int peer,
+                  bool sends,
+                  ConstArrayView array,
+                  const MessageOptions& options) {
+  call::require_array(array, sends ? "in" : "out");
+  base::require_limit(options.deadline, "deadline");
+  const bool any = !sends && peer == kAnySource;
+  if (impl.rank() >= 0 && !any && peer != kNullRank && (peer < 0 || peer >= impl.size())) {
+    throw InvalidArgument(fmt::format("{} is {}, expected a rank from 0 to {}{}, or -2 for nobody",
+                                      sends ? "destination" : "source",
+                                      peer,
+                                      impl.size() - 1,
+                                      sends ? "" : ", -1 for any"));
+  }
+  const bool any_tag = !sends && options.tag == kAnyTag;
+  if (options.tag < 0 && !any_tag) {
+    throw InvalidArgument(fmt::format(
+        "tag is {}, expected at least 0{}", options.tag, sends ? "" : ", or -1 for any"));
+  }
+  if (options.allow_shorter && (sends || is_on_gpu(array))) {
+    throw InvalidArgument(sends ? "allow_shorter is of what is received"
+                                : "allow_shorter is for arrays on the host, and out is on a GPU");
+  }
+  return {.peer = any ? engine::kAnyPeer : peer,
+          .tag = any_tag ? engine::kAnyTag : static_cast<engine::Tag>(options.tag),
+          .dtype = array.dtype(),
+          .order = array.order(),
+          .count = array.count(),
+          .allows_shorter = options.allow_shorter};
+}
+
+// Of calls that do not tell what came.
+void require_plain(const MessageOptions& options) {
+  if (options.tag == kAnyTag) {
+    throw InvalidArgument("tag is -1, any, which is for recv, recv_async and probe");
+  }
+  if (options.allow_shorter) {
+    throw InvalidArgument("allow_shorter is for recv and recv_async");
+  }
+}
+
+Received nothing_received(DType dtype, const MessageOptions& options) {
+  return {.source = kNullRank, .tag = options.tag, .count = 0, .dtype = dtype};
+}
+
+// What a probe looks for: of any count and dtype.
+Envelope probed(CommunicatorImpl& impl, int source, const MessageOptions& options) {
+  if (options.stream) {
+    throw InvalidArgument(
+        "stream is given, but a probe tells of messages onto the host; leave it out");
+  }
+  if (options.allow_shorter) throw InvalidArgument("allow_shorter is for recv and recv_async");
+  return envelope(impl, source, false, ConstArrayView(nullptr, 0, DType::kUInt8), options);
+}
+
+// Messages without those to or from nobody.
+template <typename One>
+std::vector<One> with_somebody(std::span<const One> messages, int One::*peer) {
+  std::vector<One> kept;
+  std::ranges::copy_if(
+      messages, std::back_inserter(kept), [&](const One& one) { return one.*peer != kNullRank; });
+  return kept;
+}
+
+// An array that incoming messages may overwrite before it is sent goes through `copy`.
+ConstArrayView apart_from(std::span<const Incoming> incoming,
+                          ConstArrayView in,
+                          std::vector<std::byte>& copy) {
+  if (!call::is_received_into(in, incoming)) return in;
+  const auto bytes = bytes_of(in);
+  copy.assign(bytes.begin(), bytes.end());
+  return ConstArrayView(copy.data(), in.count(), in.dtype()).in_order(in.order());
+}
+
+// What two messages write would depend on which comes last.
+void require_apart(std::span<const Incoming> incoming) {
+  if (incoming.size() < 2) return;
+  const auto begins = [&](std::size_t i) {
+    return static_cast<const std::byte*>(incoming[i].out.data());
+  };
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < incoming.size(); ++i) {
+    if (incoming[i].out.bytes() != 0 && incoming[i].source != kNullRank) order.push_back(i);
+  }
+  std::ranges::sort(order, std::less<>(), begins);
+  for (std::size_t k = 1; k < order.size(); ++k) {
+    const std::size_t a = order[k - 1], b = order[k];
+    if (begins(a) + incoming[a].out.bytes() <= begins(b)) continue;
+    throw InvalidArgument(
+        fmt::format("incoming[{}] and incoming[{}] overlap; give each message memory of its own",
+                    std::min(a, b),
+                    std::max(a, b)));
+  }
+}
+
+}  // namespace
+
+void Communicator::send(ConstArrayView in, int destination, const MessageOptions& options) {
+  const call::CallGuard guard(*impl_);
+  impl_->require_usable();
+  const Envelope to = envelope(*impl_, destination, true, in, options);
+  if (to.peer == kNullRank) return;
+  impl_->require_peer(to.peer);
+  if (is_on_gpu(in)) {
+    const Outgoing one{in, to.peer};
+    impl_->devices().exchange({&one, 1}, {}, options);
+    return;
+  }
+  MessageInFlight message = begin_send(*impl_, to, in);
+  if (is_through(message, 0)) return message.end(false);
+  impl_->run_message(message, options.deadline);
+}
+
+Received Communicator::recv(ArrayView out, int source, const MessageOptions& options) {
+  const call::CallGuard guard(*impl_);
+  impl_->require_usable();
+  const Envelope from = envelope(*impl_, source, false, out, options);
+  if (from.peer == kNullRank) return nothing_received(out.dtype(), options);
+  if (is_on_gpu(out)) {
+    const Incoming one{out, source};
+    const int sender = impl_->devices().exchange({}, {&one, 1}, options);
+    return {sender, options.tag, out.count(), out.dtype()};
+  }
+  MessageInFlight message = begin_recv(*impl_, from, out);
+  if (is_through(message, impl_->eager_polls())) {
+    message.end(false);
+  } else {
+    impl_->run_message(message, options.deadline);
+  }
+  return call::received_of(message.sender);
+}
+
+Work Communicator::send_async(BorrowedView in, int destination, const MessageOptions& options) {
+  const call::CallGuard guard(*impl_);
+  impl_->require_usable();
+  const Envelope to = envelope(*impl_, destination, true, in, options);
+  if (to.peer == kNullRank) return {};
+  impl_->require_peer(to.peer);
+  if (is_on_gpu(in)) {
+    const Outgoing one{in, to.peer};
+    return Work(impl_->devices().start_exchange({&one, 1}, {}, options));
+  }
+  MessageInFlight message = begin_send(*impl_, to, in);
+  if (is_through(message, 0)) {
+    message.end(false);
+    return {};
+  }
+  return Work(impl_->start_message(std::move(message), options.deadline));
+}
+
+Work Communicator::recv_async(ArrayView out, int source, const MessageOptions& options) {
+  const call::CallGuard guard(*impl_);
+  impl_->require_usable();
+  const Envelope from = envelope(*impl_, source, false, out, options);
+  std::shared_ptr<call::Operation> operation;
+  if (from.peer == kNullRank) {
+    operation = std::make_shared<call::Operation>(
+        impl_->shared_from_this(), base::Deadline::in(kForever), kForever);
+    operation->received = nothing_received(out.dtype(), options);
+    operation->finish(nullptr);
+  } else if (is_on_gpu(out)) {
+    const Received received{named(from), options.tag, out.count(), out.dtype()};
+    const Incoming one{out, from.peer};
+    operation = impl_->devices().start_exchange({}, {&one, 1}, options);
+    operation->received = received;
+  } else {
+    operation = impl_->start_message(begin_recv(*impl_, from, out), options.deadline);
+  }
+  return Work(std::move(operation));
+}
+
+std::optional<Received> Communicator::probe_now(int source, const MessageOptions& options) {
+  const call::CallGuard guard(*impl_);
+  impl_->require_usable();
+  const Envelope from = probed(*impl_, source, options);
+  if (from.peer == kNullRank) return nothing_received(DType::kUInt8, options);
+  const auto found = impl_->find_message({.envelope = from, .probes = true});
+  if (!found) return std::nullopt;
+  return call::received_of(*found);
+}
+
+Received Communicator::probe(int source, const MessageOptions& options) {
+  const call::CallGuard guard(*impl_);
+  impl_->require_usable();
+  const Envelope from = probed(*impl_, source, options);
+  if (from.peer == kNullRank) return nothing_received(DType::kUInt8, options);
+  Received found;  // of this frame, which outlives the task
+  impl_->run_message(call::await(impl_->messages(), from, found),
+                     {.envelope = from, .sends = false, .probes = true},
+                     options.deadline);
+  return found;
+}
+
+void Communicator::send_recv(ConstArrayView in,
+                             ArrayView out,
+                             int peer,
+                             const MessageOptions& options) {
+  send_recv(in, peer, out, peer, options);
+}
+
+void Communicator::send_recv(
+    ConstArrayView in, int destination, ArrayView out, int source, const MessageOptions& options) {
+  require_plain(options);
+  if (destination == kNullRank || source == kNullRank) {
+    send(in, destination, options);
+    recv(out, source, options);
+    return;
+  }
+  const call::CallGuard guard(*impl_);
+  impl_->require_usable();
+  const Envelope to = envelope(*impl_, destination, true, in, options);
+  const Envelope from = envelope(*impl_, source, false, out, options);
+  impl_->require_peer(to.peer);
+  if (is_on_gpu(in) || is_on_gpu(out)) {
+    require_one_memory(in, out);
+    const Outgoing sent{in, to.peer};
+    const Incoming received{out, source};
+    impl_->devices().exchange({&sent, 1}, {&received, 1}, options);
+    return;
+  }
+  const Incoming comes{out, source};
+  std::vector<std::byte> copy;
+  in = apart_from({&comes, 1}, in, copy);
+  std::array<MessageInFlight, 2> both{begin_send(*impl_, to, in), begin_recv(*impl_, from, out)};
+  if (is_through(both[1], impl_->eager_polls()) && is_through(both[0], 0)) {
+    for (MessageInFlight& message : both) message.end(false);
+  } else {
+    impl_->run_messages(both, options.deadline);
+  }
+}
+
+void Communicator::exchange(std::span<const Outgoing> outgoing,
+                            std::span<const Incoming> incoming,
+                            const MessageOptions& options) {
+  require_plain(options);
+  base::require_limit(options.deadline, "deadline");
+  const call::CallGuard guard(*impl_);
+  impl_->require_usable();
+  for (const Outgoing& one : outgoing) envelope(*impl_, one.destination, true, one.in, options);
+  for (const Incoming& one : incoming) envelope(*impl_, one.source, false, one.out, options);
+  require_apart(incoming);
+  const std::vector<Outgoing> sent = with_somebody(outgoing, &Outgoing::destination);
+  const std::vector<Incoming> received = with_somebody(incoming, &Incoming::source);
+  if (sent.empty() && received.empty()) return;
+  const ConstArrayView first =
+      sent.empty() ? ConstArrayView(received.front().out) : ConstArrayView(sent.front().in);
+  for (const Outgoing& one : sent) {
+    require_one_memory(first, one.in);
+    impl_->require_peer(one.destination);
+  }
+  for (const Incoming& one : received) require_one_memory(first, one.out);
+  if (is_on_gpu(first))
+    return static_cast<void>(impl_->devices().exchange(sent, received, options));
+  std::vector<std::vector<std::byte>> copies(sent.size());
+  std::vector<MessageInFlight> messages;
+  messages.reserve(sent.size() + received.size());
+  for (std::size_t i = 0; i < sent.size(); ++i) {
+    const ConstArrayView in = apart_from(received, sent[i].in, copies[i]);
+    messages.push_back(
+        begin_send(*impl_, envelope(*impl_, sent[i].destination, true, in, options), in));
+  }
+  for (const Incoming& one : received) {
+    messages.push_back(
+        begin_recv(*impl_, envelope(*impl_, one.source, false, one.out, options), one.out));
+  }
+  impl_->run_messages(messages, options.deadline);
+}
+
+}  // namespace hocket

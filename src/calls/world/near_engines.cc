@@ -1,0 +1,120 @@
+#include "calls/world/near_engines.h"
+
+#include <utility>
+
+#include "engines/algorithm/hierarchy_engine.h"
+
+namespace hocket::world {
+
+using control::GroupControl;
+
+namespace {
+
+// A resource, shared by what works among the mates.
+struct Shared {
+  Shared(control::HostControl& host, std::byte* memory, const Mates& mates)
+      : places(mates.places),
+        hosts(mates.places.size()),
+        control(host, memory, mates.own, places) {}
+  const std::vector<int> places;
+  const std::vector<int> hosts;  // all the same
+  GroupControl control;
+};
+
+// Messages between them.
+class NearMessages final : public engine::PointToPoint {
+ public:
+  NearMessages(std::shared_ptr<Shared> shared, std::unique_ptr<engine::PointToPoint> messages)
+      : shared_(std::move(shared)), messages_(std::move(messages)) {}
+  engine::MessageId send(const engine::Envelope& to, std::span<const std::byte> bytes) override {
+    return messages_->send(to, bytes);
+  }
+  engine::MessageId recv(const engine::Envelope& from, std::span<std::byte> bytes) override {
+    return messages_->recv(from, bytes);
+  }
+  bool test(engine::MessageId message, engine::Envelope* received) override {
+    return messages_->test(message, received);
+  }
+  bool progress() override { return messages_->progress(); }
+  void cancel(engine::MessageId message) noexcept override { messages_->cancel(message); }
+  std::optional<engine::Envelope> waiting(const engine::Envelope& wanted) override {
+    return messages_->waiting(wanted);
+  }
+
+ private:
+  const std::shared_ptr<Shared> shared_;
+  std::unique_ptr<engine::PointToPoint> messages_;
+};
+
+// Collectives among them, as parts of those of the whole group. What each rank has called is
+// compared where their parts meet.
+class NearEngine final : public engine::CollectiveEngine, private engine::Consistency {
+ public:
+  // `site`: of the mates; `members`: the number in the whole group of each.
+  NearEngine(std::shared_ptr<Shared> shared,
+             engine::Provider& provider,
+             engine::GroupSite site,
+             engine::Consistency& whole,
+             std::vector<int> members)
+      : shared_(std::move(shared)), whole_(whole), members_(std::move(members)) {
+    site.consistency = this;
+    engine_ = provider.make_collectives(site);
+  }
+  std::string_view name() const noexcept override { return engine_->name(); }
+  std::optional<engine::Score> score(const engine::Signature& signature) const noexcept override {
+    return engine_->score(signature);
+  }
+  engine::Task start(const engine::Call& call) override { return engine_->start(call); }
+  bool attempt(const engine::Call& call) override { return engine_->attempt(call); }
+  void skip(std::uint64_t sequence) override { engine_->skip(sequence); }
+
+ private:
+  void confirm(int peer, std::uint64_t part) override {
+    whole_.confirm(members_[static_cast<std::size_t>(peer)],
+                   algorithm::HierarchyEngine::call_of(part));
+  }
+
+  const std::shared_ptr<Shared> shared_;
+  engine::Consistency& whole_;
+  const std::vector<int> members_;
+  std::unique_ptr<engine::CollectiveEngine> engine_;
+};
+
+}  // namespace
+
+Mates mates_of(const call::Membership& membership) {
+  Mates mates;
+  const auto& hosts = membership.hosts;
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    const bool near = hosts[i] == hosts[static_cast<std::size_t>(membership.rank)];
+    mates.numbers.push_back(near ? mates.size() : -1);
+    if (!near) continue;
+    mates.members.push_back(static_cast<int>(i));
+    mates.places.push_back(membership.host_ranks[i]);
+  }
+  mates.own = mates.numbers[static_cast<std::size_t>(membership.rank)];
+  return mates;
+}
+
+Near make_near(control::HostControl& host,
+               engine::Provider& provider,
+               const engine::GroupSite& whole,
+               const Mates& mates,
+               std::byte* control,
+               std::byte* memory) {
+  const auto shared = std::make_shared<Shared>(host, control, mates);
+  engine::GroupSite site = whole;
+  site.facts = {.rank = mates.own, .size = mates.size(), .hosts = shared->hosts};
+  site.memory = memory;
+  site.control = &shared->control;
+  site.ring = [shared](int mate) { shared->control.ring(mate); };
+  Near near;
+  near.messages = std::make_unique<NearMessages>(shared, provider.make_messages(site));
+  if (provider.has_collectives()) {
+    near.collectives = std::make_unique<NearEngine>(
+        shared, provider, std::move(site), *whole.consistency, mates.members);
+  }
+  return near;
+}
+
+}  // namespace hocket::world

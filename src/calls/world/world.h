@@ -1,0 +1,169 @@
+// One process's part in a job: its seat on the host, its progress thread, its settings.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "calls/device/blocks.h"
+#include "calls/device/libraries.h"
+#include "calls/device/surroundings.h"
+#include "calls/world/group_engines.h"
+#include "calls/world/job_engines.h"
+#include "engines/algorithm/catalogue.h"
+#include "foundation/os/machine/allotment.h"
+#include "foundation/os/segment.h"
+#include "hocket/group.h"
+#include "hocket/live.h"
+#include "membership/control/host.h"
+#include "membership/control/network.h"
+#include "membership/failure/witness.h"
+#include "monitoring/observe/trace_file.h"
+
+namespace hocket::world {
+
+class NetworkTick;
+class PlaceTick;
+class ProgressThread;
+
+// What a rank's world is made of. A value.
+struct WorldParts {
+  LaunchInfo launch;
+  std::string name = "world";  // of the communicator of all ranks
+  std::shared_ptr<os::Segment> segment;
+  int host_rank = 0;
+  std::vector<int> hosts;       // of each world rank
+  std::vector<int> host_ranks;  // of each world rank: its place, see control::HostControl
+  os::Pace pace = os::Pace::kSharesProcessors;
+  std::shared_ptr<control::Network> network;  // where there are other hosts
+  bool threads = false;                       // the ranks are threads
+  base::SingleCopy single_copy = base::SingleCopy::kNever;
+  JobEngines engines;
+  algorithm::Choices algorithms;  // forced
+  Duration deadline{};
+  Duration warn_after = kForever;
+  std::string dump_directory;
+  std::shared_ptr<observe::TraceFile> trace;  // null: no trace
+  std::shared_ptr<observe::AuditFile> audit;  // null: no audit but of communicators that want one
+  std::string audit_folder;                   // where theirs lies
+  std::shared_ptr<device::DeviceLibraries> device_libraries;
+  std::shared_ptr<Store> store;  // lives as long as the world
+  // Of the store, where this process serves it: see rendezvous::Joined.
+  std::function<std::optional<std::size_t>()> store_clients;
+};
+
+// A resource, shared by the World and its communicators. Thread-safe where it does not say
+// otherwise.
+class WorldImpl final : public device::DeviceSurroundings,
+                        public std::enable_shared_from_this<WorldImpl> {
+ public:
+  // Joins the others on this host. `communicator` of it can then be made, once.
+  static std::shared_ptr<WorldImpl> make(WorldParts parts, base::Deadline deadline);
+  ~WorldImpl() override;
+
+  control::HostControl& host() noexcept override { return *host_; }
+  failure::Witness& witness() noexcept override { return *witness_; }
+  const LaunchInfo& launch() const noexcept { return parts_.launch; }
+  const JobEngines& engines() const noexcept { return parts_.engines; }
+  const engine::ProviderList& providers() const noexcept override {
+    return parts_.engines.chosen();
+  }
+  const algorithm::Choices& algorithms() const noexcept { return parts_.algorithms; }
+  // Whether the ranks are threads of one process.
+  bool threads() const noexcept override { return parts_.threads; }
+  // Null in a job of one.
+  const std::shared_ptr<Store>& store() const noexcept { return parts_.store; }
+  Duration default_deadline() const noexcept { return parts_.deadline; }
+  Duration warn_after() const noexcept override { return parts_.warn_after; }
+  const std::string& dump_directory() const noexcept override { return parts_.dump_directory; }
+  // Null where none is written.
+  const std::shared_ptr<observe::TraceFile>& trace() const noexcept override {
+    return parts_.trace;
+  }
+  const std::shared_ptr<observe::AuditFile>& audit() const noexcept override {
+    return parts_.audit;
+  }
+  std::shared_ptr<observe::AuditFile> open_audit() override;
+  int world_rank() const noexcept override { return parts_.launch.rank; }
+  const os::ForkGuard& forks() const noexcept override { return guard_; }
+  bool forked() const noexcept { return guard_.forked(); }
+  // Whether the user wants the waiting thread to stop; asks at most every few milliseconds.
+  bool interrupted() override;
+
+  Communicator make_communicator();
+  int size() const noexcept override { return static_cast<int>(parts_.hosts.size()); }
+
+  // Has the progress thread look after a communicator until it has nothing under way.
+  void watch(std::shared_ptr<call::Core> calls) override;
+
+  // Whether no calls are under way that the progress thread moves.
+  bool is_idle() const noexcept;
+
+  // Whether the program has been told that a peer was lost: it need not be told again.
+  bool has_told_of_loss() const noexcept override {
+    return told_of_loss_.load(std::memory_order_relaxed);
+  }
+  void tell_of_loss() noexcept override { told_of_loss_.store(true, std::memory_order_relaxed); }
+
+  // --- For calls on GPUs ------------------------------------------------------------------------
+  device::DeviceLibraries& device_libraries() noexcept override { return *parts_.device_libraries; }
+  device::DeviceBlocks& device_blocks() noexcept override { return device_blocks_; }
+  // By its number on its host.
+  int default_device() override;
+  void attend(std::weak_ptr<call::Attended> attended) override;
+  void look_again() noexcept override;
+  void finish_at_exit(std::weak_ptr<call::Core> core) override;
+
+  // Whether this rank has said goodbye to the others.
+  bool has_left() const noexcept override {
+    return host_->state(parts_.host_rank) == control::RankState::kLeft;
+  }
+  // Says goodbye to the others; lets go of the store.
+  void leave() noexcept;
+  void leave_at_exit() noexcept { leaves_at_exit_.store(true, std::memory_order_relaxed); }
+  bool leaves_at_exit() const noexcept { return leaves_at_exit_.load(std::memory_order_relaxed); }
+  // Says why, before that, where it is not in good order.
+  void tell_end(std::string_view why) noexcept;
+  // The process exits with this status.
+  void tell_status(int status) noexcept;
+  // The part of it that concerns other ranks; `at_exit`: the process ends.
+  enum class Manner : std::uint8_t { kOrdinary, kAtExit };
+  void depart(Manner manner) noexcept;
+  bool has_lost_one_of(int places) const noexcept;
+  // Tells the engines that a rank of the job has died.
+  void forsake() noexcept;
+  // A group is closed on this rank, whose hold of the group's block goes once no engine needs it.
+  void release_group(std::uint64_t id, std::uint64_t block) noexcept;
+
+ private:
+  explicit WorldImpl(WorldParts parts);
+  void join(base::Deadline deadline);
+  void settle_single_copy(base::Deadline deadline);
+  void prepare_to_leave() noexcept;
+  call::Membership membership() const;
+  std::shared_ptr<engine::Carrier> carrier() const;
+  void attach(engine::Carrier& carrier);
+
+  WorldParts parts_;
+  device::DeviceBlocks device_blocks_;
+  os::ForkGuard guard_;
+  std::shared_ptr<control::HostControl> host_;
+  std::shared_ptr<failure::Witness> witness_;
+  std::unique_ptr<ProgressThread> progress_;
+  std::unique_ptr<MetricsServer> metrics_;  // of one rank a host, where it is wanted
+  std::shared_ptr<NetworkTick> network_tick_;
+  std::shared_ptr<PlaceTick> place_tick_;  // null: nobody tells
+  std::mutex audit_mutex_;
+  std::shared_ptr<observe::AuditFile> late_audit_;  // of communicators that want one
+  std::atomic<bool> told_of_loss_{false};
+  std::atomic<bool> leaves_at_exit_{false};
+  bool is_kept_ = false;                   // by the ExitList, to leave later
+  std::atomic<std::int64_t> asked_at_{0};  // when interrupted() last asked, ns
+};
+
+}  // namespace hocket::world

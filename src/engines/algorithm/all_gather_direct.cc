@@ -1,0 +1,22 @@
+#include <algorithm>
+
+#include "engines/algorithm/algorithms.h"
+
+namespace hocket::algorithm {
+
+// Everybody begins with another one, so that nobody is sent everything at once.
+engine::Task direct_all_gather(Endpoint at, std::span<const std::byte> own, Array out) {
+  place(out.part(at.rank()), own);
+  const std::span<const std::byte> sent = out.part(at.rank());
+  std::vector<Message> under_way;
+  for (int first = 1; first < at.size(); first += kMostPeersAtOnce) {
+    const int end = std::min(first + kMostPeersAtOnce, at.size());
+    for (int i = first; i < end; ++i) {
+      under_way.push_back(at.recv(at.behind(i), out.part(at.behind(i))));
+    }
+    for (int i = first; i < end; ++i) under_way.push_back(at.send(at.ahead(i), sent));
+    co_await at.completed(under_way);
+  }
+}
+
+}  // namespace hocket::algorithm

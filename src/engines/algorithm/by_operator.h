@@ -1,0 +1,77 @@
+// Reductions by a function of the program's own, over messages, in rounds: the ranks exchange, so
+// that each has its part of everybody's array; each combines these; they tell each other whether
+// that went well; the results go where they belong.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/kinds.h"
+#include "engines/algorithm/messages.h"
+
+namespace hocket::algorithm {
+
+// A resource: one rank's memory for calls of one size, one at a time. Whatever is counted in units
+// is called `units`: what is combined together, a byte or many.
+class ByOperator {
+ public:
+  // all_reduce, reduce, reduce_scatter, scan or exscan.
+  struct What {
+    engine::Kind kind = engine::Kind::kAllReduce;
+    int root = 0;
+    std::size_t units = 0;  // of the whole array; of reduce_scatter of a share
+    std::size_t unit_bytes = 1;
+    int rank = 0;
+    int size = 1;
+  };
+  // Which rank's function has failed, the lowest of several, and how; -1: none.
+  struct Fault {
+    int rank = -1;
+    std::string text;
+  };
+  // Replaces each unit at the left by itself and what is at the right, combined.
+  using Combine = std::function<void(std::byte* left, const std::byte* right, std::size_t units)>;
+
+  // All memory that it takes.
+  explicit ByOperator(const What& what);
+
+  // `out` may be `in`. `combine` and `fault`, which all ranks come to alike, must outlive the task.
+  // Where there is a fault the arrays hold anything.
+  engine::Task carry(
+      Endpoint at, const std::byte* in, std::byte* out, const Combine& combine, Fault& fault);
+
+ private:
+  struct UnitRange {
+    std::size_t first = 0;
+    std::size_t count = 0;
+  };
+  static UnitRange part_of(std::size_t total, std::size_t n, std::size_t i) noexcept;
+
+  bool is_scattered() const noexcept;
+  std::size_t length(UnitRange part) const noexcept { return part.count * what_.unit_bytes; }
+  UnitRange part_of_round(UnitRange round, std::size_t i) const noexcept;
+  std::span<std::byte> row(std::size_t i, UnitRange mine) noexcept {
+    return {rows_.data() + i * length(mine), length(mine)};
+  }
+  std::span<const std::byte> given_to(std::size_t i, const std::byte* in, UnitRange round) const;
+  std::span<std::byte> taken_from(std::size_t i, std::byte* out, UnitRange round) const;
+
+  engine::Task exchange(const Endpoint& at, const std::byte* in, UnitRange round, UnitRange mine);
+  std::string combined(const Combine& combine, UnitRange mine);
+  void combine_prefixes(const Combine& combine, UnitRange mine);
+  engine::Task hand_out(
+      const Endpoint& at, std::byte* out, UnitRange round, UnitRange mine, const std::string& own);
+  engine::Task hear_faults(const Endpoint& at, const std::string& own, Fault& fault);
+
+  const What what_;
+  const std::size_t n_;
+  const std::size_t me_;
+  std::size_t rounds_ = 1;
+  std::vector<std::byte> rows_, so_far_;
+  std::vector<std::uint64_t> told_;  // by rank: how long is what it says of its fault; 0: none
+};
+
+}  // namespace hocket::algorithm

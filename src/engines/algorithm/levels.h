@@ -1,0 +1,61 @@
+// What the collectives of several levels are written with.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "engine/call.h"
+#include "engines/algorithm/host_map.h"
+#include "engines/algorithm/ranges.h"
+
+namespace hocket::algorithm {
+
+// Parts that lie one after the other. A resource, as the views of it point to its memory.
+class PartList {
+ public:
+  explicit PartList(std::vector<std::size_t> bytes) : bytes_(std::move(bytes)) {
+    for (const std::size_t each : bytes_) {
+      offsets_.push_back(total_);
+      total_ += each;
+    }
+  }
+  PartList(const PartList&) = delete;
+  PartList& operator=(const PartList&) = delete;
+
+  engine::PartsView view() const noexcept { return {bytes_.data(), offsets_.data()}; }
+  std::size_t bytes(int i) const noexcept { return bytes_[static_cast<std::size_t>(i)]; }
+  std::size_t offset(int i) const noexcept { return offsets_[static_cast<std::size_t>(i)]; }
+  std::size_t total() const noexcept { return total_; }
+
+ private:
+  std::vector<std::size_t> bytes_;
+  std::vector<std::size_t> offsets_;
+  std::size_t total_ = 0;
+};
+
+// An even cut of `count` elements among the first `lanes` of `n`; nothing for the others. In bytes.
+inline std::vector<std::size_t> lane_bytes(std::size_t count,
+                                           std::size_t element,
+                                           int lanes,
+                                           int n) {
+  std::vector<std::size_t> bytes(static_cast<std::size_t>(n));
+  for (int i = 0; i < lanes; ++i) {
+    bytes[static_cast<std::size_t>(i)] = even_part(count, lanes, i).length * element;
+  }
+  return bytes;
+}
+
+// Elements of each rank's part, of a call of equal parts or one of listed ones.
+inline RankParts elements_of_ranks(const engine::Call& call,
+                                   const engine::PartsView& listed,
+                                   int n) {
+  const engine::Signature& s = call.signature;
+  if (!is_listed(s.kind)) return RankParts(s.count);
+  std::vector<std::size_t> elements(static_cast<std::size_t>(n));
+  for (std::size_t i = 0; i < elements.size(); ++i)
+    elements[i] = listed.bytes[i] / size_of(s.dtype);
+  return RankParts(std::move(elements));
+}
+
+}  // namespace hocket::algorithm

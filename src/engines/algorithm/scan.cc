@@ -1,0 +1,116 @@
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "engines/algorithm/algorithms.h"
+#include "engines/algorithm/partial.h"
+#include "engines/algorithm/scratch.h"
+
+namespace hocket::algorithm {
+namespace {
+
+// Chunks that are on their way at once: one comes while another is folded and a third one leaves.
+constexpr std::size_t kScanDepth = 3;
+
+// What a rank of the chain holds of a chunk under way. A resource of one task.
+struct ScanStage {
+  std::byte* before = nullptr;  // of the ranks before this one, combined
+  std::byte* upto = nullptr;    // the same and this one's own
+  Message coming;
+  Message going;
+};
+
+}  // namespace
+
+engine::Task gathered_scan(Endpoint at, Reduction reduction, Whole array) {
+  const auto n = static_cast<std::size_t>(at.size());
+  const Scratch blocks(n * array.bytes);
+  place({blocks.get(), array.bytes}, {array.in, array.bytes});
+  co_await bruck_all_gather(at, blocks.get(), array.bytes);
+  if (array.out == nullptr) co_return;
+  std::vector<const void*> sources(static_cast<std::size_t>(reduction.ranks));
+  for (int rank = 0; rank < reduction.ranks; ++rank) {
+    const auto ahead = static_cast<std::size_t>(wrap(rank - at.rank(), at.size()));
+    sources[static_cast<std::size_t>(rank)] = blocks.get() + ahead * array.bytes;
+  }
+  reduction(array.out, sources, array.bytes);
+}
+
+// The array is a sequence of chunks; chunk i uses stage i modulo kScanDepth.
+engine::Task chain_scan(Endpoint at, Reduction reduction, Whole array, engine::Prefix prefix) {
+  const Partial partial(reduction);
+  const Endpoint partly = at.as(partial.dtype());
+  const bool hears = at.rank() > 0;
+  const bool tells = at.rank() + 1 < at.size();
+  const bool exclusive = prefix == engine::Prefix::kExclusive;
+  const std::size_t count = array.bytes / at.element();
+  const std::size_t chunk =
+      std::min(std::max<std::size_t>(count, 1),
+               whole_elements(reduction.chunk_bytes, at.element()) / at.element());
+  const std::size_t chunks = messages_for(count, chunk);
+  const std::size_t lane = chunk * partial.element();
+  const Scratch memory(2 * kScanDepth * lane);
+  std::array<ScanStage, kScanDepth> stages;
+  std::byte* next = memory.get();
+  for (ScanStage& stage : stages) {
+    stage.before = std::exchange(next, next + lane);
+    stage.upto = std::exchange(next, next + lane);
+  }
+  const auto post = [&](std::size_t i) {
+    if (!hears || i >= chunks) return;
+    const std::size_t bytes = piece({0, count}, chunk, i).length * partial.element();
+    ScanStage& stage = stages[i % kScanDepth];
+    stage.coming = partly.recv(at.rank() - 1, {stage.before, bytes});
+  };
+  for (std::size_t i = 0; i + 1 < kScanDepth; ++i) post(i);
+  for (std::size_t i = 0; i < chunks; ++i) {
+    const Range range = piece({0, count}, chunk, i);
+    ScanStage& stage = stages[i % kScanDepth];
+    post(i + kScanDepth - 1);
+    co_await partly.completed(stage.going, stage.coming);  // the former is of an earlier chunk
+    if (tells || !exclusive) {
+      partial.load(stage.upto, array.in + range.first * at.element(), range.length);
+      if (hears) partial.fold(stage.upto, stage.before, stage.upto, range.length);
+    }
+    if (array.out != nullptr) {
+      partial.finish(array.out + range.first * at.element(),
+                     exclusive ? stage.before : stage.upto,
+                     range.length);
+    }
+    if (tells) {
+      stage.going = partly.send(at.rank() + 1, {stage.upto, range.length * partial.element()});
+    }
+  }
+  for (ScanStage& stage : stages) co_await partly.completed(stage.going);
+}
+
+// After the round of distance d, `upto` combines the 2 d ranks up to this one, or all that there
+// are; `before` lacks this one.
+engine::Task doubling_scan(Endpoint at, Reduction reduction, Whole array, engine::Prefix prefix) {
+  const Partial partial(reduction);
+  const Endpoint partly = at.as(partial.dtype());
+  const bool exclusive = prefix == engine::Prefix::kExclusive;
+  const std::size_t count = array.bytes / at.element();
+  const std::size_t bytes = count * partial.element();
+  const Scratch memory((exclusive ? 3 : 2) * bytes);
+  std::byte* upto = memory.get();
+  std::byte* theirs = upto + bytes;
+  std::byte* before = exclusive ? theirs + bytes : nullptr;
+  partial.load(upto, array.in, count);
+  for (int distance = 1; distance < at.size(); distance *= 2) {
+    const bool hears = at.rank() >= distance;
+    Message in, sent;
+    if (hears) in = partly.recv(at.rank() - distance, {theirs, bytes});
+    if (at.rank() + distance < at.size()) {
+      sent = partly.send(at.rank() + distance, {upto, bytes});
+    }
+    co_await partly.completed(in, sent);
+    if (!hears) continue;
+    partial.fold(upto, theirs, upto, count);
+    if (exclusive && distance > 1) partial.fold(before, theirs, before, count);
+    if (exclusive && distance == 1) std::swap(before, theirs);
+  }
+  if (array.out != nullptr) partial.finish(array.out, exclusive ? before : upto, count);
+}
+
+}  // namespace hocket::algorithm

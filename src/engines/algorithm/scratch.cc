@@ -1,0 +1,85 @@
+#include "engines/algorithm/scratch.h"
+
+#include <algorithm>
+#include <bit>
+#include <new>
+#include <vector>
+
+namespace hocket::algorithm {
+namespace {
+
+constexpr std::align_val_t kAlignment{64};
+constexpr std::size_t kLeast = 4096;
+// Kept by a thread at most.
+constexpr std::size_t kMostKept = std::size_t{32} << 20;
+
+struct KeptBlock {
+  std::byte* data;
+  std::size_t room;
+};
+
+// A thread's blocks, the latest last.
+class Kept {
+ public:
+  Kept() { blocks_.reserve(kMostBlocks); }
+  ~Kept() {
+    for (const KeptBlock& block : blocks_) ::operator delete(block.data, kAlignment);
+    closed_ = true;
+  }
+  Kept(const Kept&) = delete;
+  Kept& operator=(const Kept&) = delete;
+
+  // The latest one of this room; null where there is none.
+  std::byte* take(std::size_t room) noexcept {
+    if (closed_) return nullptr;
+    for (auto it = blocks_.rbegin(); it != blocks_.rend(); ++it) {
+      if (it->room != room) continue;
+      std::byte* data = it->data;
+      bytes_ -= room;
+      blocks_.erase(std::next(it).base());
+      return data;
+    }
+    return nullptr;
+  }
+  void give(KeptBlock block) noexcept {
+    if (closed_ || block.room > kMostKept) {
+      ::operator delete(block.data, kAlignment);
+      return;
+    }
+    while (blocks_.size() == kMostBlocks || bytes_ + block.room > kMostKept) {
+      ::operator delete(blocks_.front().data, kAlignment);
+      bytes_ -= blocks_.front().room;
+      blocks_.erase(blocks_.begin());
+    }
+    blocks_.push_back(block);
+    bytes_ += block.room;
+  }
+
+ private:
+  static constexpr std::size_t kMostBlocks = 16;
+  std::vector<KeptBlock> blocks_;
+  std::size_t bytes_ = 0;
+  bool closed_ = false;  // the thread is ending
+};
+
+Kept& kept() {
+  thread_local Kept blocks;
+  return blocks;
+}
+
+}  // namespace
+
+// Rooms are powers of two, so that like calls find them again.
+Scratch::Scratch(std::size_t bytes) {
+  if (bytes == 0) return;
+  const std::size_t room = std::max(kLeast, bytes <= kMostKept ? std::bit_ceil(bytes) : bytes);
+  data_ = kept().take(room);
+  if (data_ == nullptr) data_ = static_cast<std::byte*>(::operator new(room, kAlignment));
+  room_ = room;
+}
+
+Scratch::~Scratch() {
+  if (data_ != nullptr) kept().give({data_, room_});
+}
+
+}  // namespace hocket::algorithm

@@ -1,0 +1,257 @@
+#include "engines/movement/moving_engine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "foundation/base/log.h"
+#include "foundation/base/poll.h"
+#include "foundation/base/short_text.h"
+#include "hocket/error.h"
+
+namespace hocket::movement {
+
+using base::Deadline;
+using engine::Call;
+using engine::DeviceMessage;
+using engine::Signature;
+
+namespace {
+
+// Of messages that are no part of a collective.
+constexpr engine::Tag kMessages = 1;
+constexpr engine::Tag kProofs = 2;
+// Calls' tags are their fingerprints, so that calls that differ never meet: what they are is found
+// by those who compare them.
+constexpr engine::Tag kCall = engine::Tag{1} << 63;
+
+// Below, copies by way of the host take less time: two GPUs' memories meet by requests and answers.
+constexpr std::size_t kLeast = std::size_t{64} << 10;
+// They matter only beside other engines' scores, which are better.
+constexpr double kLatency = 60;
+constexpr double kBytesPerMicrosecond = 20'000;
+
+// Bytes that each rank sends each other at first: more than libraries would copy.
+constexpr std::size_t kProof = 64 * 1024;
+
+// A connection that broke may mean that a rank has died, which others know better.
+constexpr auto kDoubt = std::chrono::seconds(1);
+// Whoever waits for a stream, or for a peer that is late, need not look all the time. What others
+// move must not keep it from looking, so that only time counts.
+constexpr int kSpins = 2000;
+constexpr auto kNap = std::chrono::microseconds(30);
+constexpr auto kBetweenLooks = std::chrono::milliseconds(5);
+
+struct MovementCard {
+  base::ShortSentence<120> why_not;
+  bool surprising = false;  // somebody should be told of that
+};
+
+// What an all-to-all in place reads; 0 where it is none.
+std::size_t in_place_bytes(const Call& call, std::size_t size) {
+  const Signature& s = call.signature;
+  if (call.in != call.out || !engine::swaps_parts(s.kind)) return 0;
+  if (!engine::is_listed(s.kind)) return bytes_of(s) * size;
+  std::size_t end = 0;
+  for (std::size_t i = 0; i < size; ++i) {
+    end = std::max(end, call.in_parts.offsets[i] + call.in_parts.bytes[i]);
+  }
+  return end;
+}
+
+}  // namespace
+
+MovingEngine::MovingEngine(std::shared_ptr<const cuda::DeviceContext> device, Mover mover)
+    : device_(std::move(device)), mover_(std::move(mover)), here_(device_) {}
+
+std::optional<engine::Score> MovingEngine::score(const Signature& s) const noexcept {
+  if (!direct_ || !kCarries.has(s.kind)) return std::nullopt;
+  const bool listed = engine::is_listed(s.kind);
+  const bool grows = !listed && !engine::is_rooted(s.kind) && engine::has_parts(s.kind);
+  const std::size_t bytes = bytes_of(s) * (grows ? static_cast<std::size_t>(mover_.size) : 1);
+  // Of some v-forms nobody knows all sizes.
+  const bool known = !listed || engine::counts_parts(s.kind);
+  if (known && bytes < kLeast && !mover_.always) return std::nullopt;
+  return engine::Score{kLatency + static_cast<double>(bytes) / kBytesPerMicrosecond};
+}
+
+// --- Introduction -------------------------------------------------------------------------------
+
+// All ranks take all steps, whatever happens to them. What one may lack it finds before the others
+// wait for it.
+void MovingEngine::connect(const engine::Introduction& introduction) {
+  agree(introduction);
+  MovementCard own;
+  try {
+    prepare();
+    own.surprising = true;
+    allocate();
+  } catch (const Error& error) {
+    own.why_not = error.what();
+  }
+  const std::vector<MovementCard> cards = engine::gather_values(introduction.gather, own);
+  for (std::size_t i = 0; i < cards.size(); ++i) {
+    if (cards[i].why_not.empty()) continue;
+    const std::string why_not = fmt::format("rank {}: {}", i, cards[i].why_not.view());
+    if (cards[i].surprising) throw DeviceError(why_not);
+    throw engine::NotOffered(why_not);
+  }
+  const std::string why_not = meet(introduction);
+  direct_ = mover_.always || why_not.empty();
+  prove(introduction);
+  base::log(base::LogLevel::kDebug,
+            fmt::format(
+                "{} carries {}",
+                mover_.library,
+                direct_ ? "movement and messages of GPUs" : "messages of GPUs alone: " + why_not));
+  begin();
+}
+
+// The slots, and what the ranks will send each other first.
+void MovingEngine::allocate() {
+  const cuda::Driver& driver = device_->driver();
+  slots_ = std::make_shared<Slots>(device_, mover_.size - 1);
+  proofs_.emplace(device_, kProof * static_cast<std::size_t>(mover_.size));
+  const auto fill = [&](cuda::DevicePtr at, int value, std::size_t bytes) {
+    const auto byte = static_cast<unsigned char>(value);
+    cuda::check(
+        driver, driver.memset_d8_async(at, byte, bytes, slots_->stream()), "fill a GPU's memory");
+  };
+  fill(proofs_->address(), 0xff, proofs_->bytes());
+  fill(proofs_->address() + kProof * static_cast<std::size_t>(mover_.rank),
+       mover_.rank % 251,
+       kProof);
+}
+
+// Each sends each its number. Here the library also maps and registers what it will use, which must
+// not be while streams wait for it. Half of the time is left for what the ranks tell each other
+// next: where one has failed at once it waits there for those that wait for it here.
+void MovingEngine::prove(const engine::Introduction& introduction) {
+  const int size = mover_.size;
+  const cuda::Driver& driver = device_->driver();
+  messages_ = make_messages(slots_);
+  const cuda::DeviceBuffer proofs = std::move(*proofs_);
+  proofs_.reset();
+  const auto proof_of = [&](int rank) {
+    return reinterpret_cast<void*>(proofs.address() + kProof * static_cast<std::size_t>(rank));
+  };
+  std::vector<DeviceMessage> messages;
+  for (int peer = 0; peer < size; ++peer) {
+    if (peer == mover_.rank) continue;
+    messages.push_back({DeviceMessage::Way::kReceive, peer, proof_of(peer), kProof});
+    messages.push_back({DeviceMessage::Way::kSend, peer, proof_of(mover_.rank), kProof});
+  }
+  Conveyor conveyor(*slots_, *messages_, messages, kProofs);
+  const Deadline deadline = introduction.deadline.is_never()
+                                ? Deadline::never()
+                                : Deadline::in(introduction.deadline.left() / 2);
+  std::optional<Deadline> doubt;
+  const auto has_come = [&] {
+    if (conveyor.turn()) return true;
+    messages_->progress();
+    introduction.look();
+    look_for_breaks(messages, doubt);
+    return false;
+  };
+  if (!base::poll_until(has_come, deadline, Duration::zero())) {
+    throw DeviceError(
+        fmt::format("{} brought nothing from a rank's GPU to another's", mover_.library));
+  }
+  std::vector<std::byte> came(proofs.bytes());
+  cuda::copy(driver, came.data(), proofs.data(), came.size(), slots_->stream());
+  cuda::check(driver, driver.stream_synchronize(slots_->stream()), "wait for a stream");
+  for (std::size_t i = 0; i < came.size(); ++i) {
+    const std::size_t rank = i / kProof;
+    if (came[i] == static_cast<std::byte>(rank % 251)) continue;
+    throw DeviceError(
+        fmt::format("{} brought something else than rank {}'s GPU had sent", mover_.library, rank));
+  }
+}
+
+// --- The communicator's thread ------------------------------------------------------------------
+
+// What is waited for, and allocated, is no part of what other streams of this thread capture.
+void MovingEngine::enqueue(const Call& call, StreamRef stream) {
+  const cuda::OutsideCapture outside(device_->driver());
+  Call moved = call;
+  // There peers write to what is to be sent.
+  if (const std::size_t bytes = in_place_bytes(call, static_cast<std::size_t>(mover_.size));
+      bytes != 0) {
+    void* copy = scratch(bytes);
+    cuda::copy(device_->driver(), copy, call.in, bytes, stream.handle());
+    moved.in = copy;
+  }
+  carry(moves_of(moved, mover_.rank, mover_.size), call.fingerprint | kCall, stream.handle());
+}
+
+void MovingEngine::exchange(std::span<const DeviceMessage> messages, StreamRef stream) {
+  const cuda::OutsideCapture outside(device_->driver());
+  Moves moves;
+  moves.rounds.emplace_back(messages.begin(), messages.end());
+  carry(moves, kMessages, stream.handle());
+}
+
+// Calls follow each other on the device, so that one is enough for all; those that were too small
+// may be in use.
+void* MovingEngine::scratch(std::size_t bytes) {
+  if (scratches_.empty() || scratches_.back().bytes() < bytes) {
+    scratches_.emplace_back(device_, std::bit_ceil(bytes));
+  }
+  return scratches_.back().data();
+}
+
+void MovingEngine::carry(const Moves& moves, engine::Tag tag, cuda::Stream stream) {
+  here_.record(stream);
+  cuda::copy(device_->driver(), moves.own.to, moves.own.from, moves.own.bytes, stream);
+  until([this] { return here_.passed(); }, {});
+  for (const auto& round : moves.rounds) {
+    Conveyor conveyor(*slots_, *messages_, round, tag);
+    until([&conveyor] { return conveyor.turn(); }, round);
+  }
+}
+
+// Deadlines, and peers that die, are others' to see; they abort.
+template <typename Condition>
+void MovingEngine::until(const Condition& condition, std::span<const DeviceMessage> messages) {
+  std::optional<Deadline> doubt;
+  try {
+    Deadline next_look = Deadline::in(kBetweenLooks);
+    base::Naps naps(kNap, kSpins);
+    const auto is_over = [&](bool) {
+      if (condition()) return true;
+      if (messages_->progress()) naps.moved();
+      if (is_aborted()) {
+        throw DeviceError(
+            fmt::format("{}'s messages of this communicator have been aborted", mover_.library));
+      }
+      if (next_look.has_passed()) {
+        if (mover_.interrupted && mover_.interrupted()) throw DeviceError("it was interrupted");
+        look_for_breaks(messages, doubt);
+        next_look = Deadline::in(kBetweenLooks);
+      }
+      return false;
+    };
+    base::wait_until(is_over, naps);
+  } catch (const engine::EnvelopeMismatch& error) {
+    throw DeviceError(fmt::format("rank {} has sent {} bytes to this rank's GPU, which wanted {}",
+                                  error.received.peer,
+                                  error.received.count,
+                                  error.expected.count));
+  }
+}
+
+// Throws where a way that the messages need is lost, and has been for some time.
+void MovingEngine::look_for_breaks(std::span<const DeviceMessage> messages,
+                                   std::optional<Deadline>& doubt) {
+  const auto broken =
+      std::ranges::find_if(messages, [this](const DeviceMessage& m) { return is_broken(m.peer); });
+  if (broken == messages.end()) return;
+  if (!doubt) doubt = Deadline::in(kDoubt);
+  if (!doubt->has_passed()) return;
+  throw DeviceError(fmt::format(
+      "{} has lost the connection for GPUs' memory to rank {}", mover_.library, broken->peer));
+}
+
+}  // namespace hocket::movement

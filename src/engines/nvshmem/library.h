@@ -1,0 +1,50 @@
+// NVSHMEM, found at run time.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "engines/nvshmem/abi.h"
+#include "foundation/os/library.h"
+
+namespace hocket::nvshmem {
+
+struct FoundNvshmem;
+
+// A resource: the loaded library and a table of its functions, under NVSHMEM's names without
+// "nvshmem" and "nvshmemx". Immutable once made, so any thread. Never unloaded.
+class NvshmemLibrary {
+ public:
+  // Never throws for what is not there: then `why_not` says so.
+  static FoundNvshmem find(const os::LibrarySearch& search);
+
+  int version() const noexcept { return version_; }  // 30405 is 3.4.5
+  std::string version_text() const;
+  const std::string& path() const noexcept { return path_; }
+
+  void (*vendor_get_version_info)(int* major, int* minor, int* patch) = nullptr;
+  NvshmemStatus (*init_status)() = nullptr;
+  int (*get_uniqueid)(UniqueId*) = nullptr;
+  int (*hostlib_init_attr)(unsigned flags, InitAttributes*) = nullptr;
+  int (*my_pe)() = nullptr;
+  int (*n_pes)() = nullptr;
+  void* (*malloc)(std::size_t) = nullptr;
+  void (*free)(void*) = nullptr;
+  void* (*ptr)(const void*, int pe) = nullptr;
+  // Null before version 3.3.
+  int (*team_get_uniqueid)(TeamId*) = nullptr;
+  int (*team_init)(Team*, TeamConfig*, long mask, int pes, int pe) = nullptr;
+
+ private:
+  std::string fill(os::LoadedLibrary& library);  // why not, or empty
+
+  std::string path_;
+  int version_ = 0;
+};
+
+struct FoundNvshmem {
+  std::shared_ptr<const NvshmemLibrary> library;
+  std::string why_not;
+};
+
+}  // namespace hocket::nvshmem

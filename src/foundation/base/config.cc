@@ -1,0 +1,147 @@
+#include "foundation/base/config.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <initializer_list>
+
+#include "hocket/error.h"
+
+namespace hocket::base {
+
+std::optional<std::string> environment(const char* name) {
+  const char* value = std::getenv(name);
+  if (value == nullptr || *value == '\0') return std::nullopt;
+  return value;
+}
+
+std::optional<long long> environment_integer(const char* name, long long low, long long high) {
+  const auto text = environment(name);
+  if (!text) return std::nullopt;
+  long long value = 0;
+  const auto* end = text->data() + text->size();
+  const auto [rest, error] = std::from_chars(text->data(), end, value);
+  if (error != std::errc() || rest != end || value < low || value > high) {
+    throw InvalidArgument(fmt::format(
+        "{}={} is not a whole number from {} to {}; correct or unset it", name, *text, low, high));
+  }
+  return value;
+}
+
+std::vector<std::string> environment_names(std::string_view prefix) {
+  std::vector<std::string> names;
+  for (char** each = environ; each != nullptr && *each != nullptr; ++each) {
+    const std::string_view variable = *each;
+    if (variable.starts_with(prefix)) names.emplace_back(variable.substr(0, variable.find('=')));
+  }
+  return names;
+}
+
+void default_environment(const char* name, const char* value) { ::setenv(name, value, 0); }
+
+bool environment_switch(const char* name) {
+  return environment_integer(name, 0, 1).value_or(0) == 1;
+}
+
+std::size_t environment_word(const char* name, std::initializer_list<const char*> words) {
+  const auto text = environment(name);
+  if (!text) return 0;
+  const auto* found = std::ranges::find(words, *text);
+  if (found != words.end()) return static_cast<std::size_t>(found - words.begin());
+  throw InvalidArgument(fmt::format(
+      "{}={} is not one of {}; correct or unset it", name, *text, fmt::join(words, ", ")));
+}
+
+namespace {
+
+LogLevel log_level() {
+  const auto text = environment("HOCKET_LOG");
+  if (!text || *text == "warning") return LogLevel::kWarning;
+  if (*text == "debug") return LogLevel::kDebug;
+  if (*text == "info") return LogLevel::kInfo;
+  if (*text == "error") return LogLevel::kError;
+  if (*text == "off") return LogLevel::kOff;
+  throw InvalidArgument(fmt::format(
+      "HOCKET_LOG={} is not one of debug, info, warning, error, off; correct or unset it", *text));
+}
+
+// Absent where the text is no number of seconds in [low, high].
+std::optional<Duration> seconds_from(const std::string& text, double low, double high) {
+  char* end = nullptr;
+  const double seconds = std::strtod(text.c_str(), &end);
+  if (*end != '\0' || !(seconds >= low) || seconds > high) return std::nullopt;
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+}
+
+Duration default_deadline() {
+  const auto text = environment("HOCKET_DEADLINE");
+  if (!text) return std::chrono::seconds(300);
+  if (*text == "forever") return kForever;
+  if (const auto duration = seconds_from(*text, 1e-9, 1e9)) return *duration;
+  throw InvalidArgument(fmt::format(
+      "HOCKET_DEADLINE={} is neither a positive number of seconds nor \"forever\"", *text));
+}
+
+Duration longest_quiet_wait() {
+  const auto text = environment("HOCKET_WARN");
+  if (!text) return std::chrono::seconds(10);
+  const auto duration = seconds_from(*text, 0, 1e9);
+  if (!duration || (*duration != Duration::zero() && *duration < std::chrono::milliseconds(1))) {
+    throw InvalidArgument(
+        fmt::format("HOCKET_WARN={} is not a number of seconds from 0.001 on, nor 0 for no "
+                    "warnings; correct or "
+                    "unset it",
+                    *text));
+  }
+  return *duration == Duration::zero() ? kForever : *duration;
+}
+
+Duration longest_silence() {
+  const auto text = environment("HOCKET_SILENCE");
+  if (!text) return std::chrono::seconds(3);
+  if (const auto duration = seconds_from(*text, 0.1, 3600)) return *duration;
+  throw InvalidArgument(fmt::format(
+      "HOCKET_SILENCE={} is not a number of seconds from 0.1 to 3600; correct or unset it", *text));
+}
+
+SingleCopy wanted_copies() {
+  constexpr std::array kWays{SingleCopy::kWhereQuicker, SingleCopy::kNever, SingleCopy::kAlways};
+  return kWays[environment_word("HOCKET_SINGLE_COPY", {"auto", "never", "always"})];
+}
+
+// 1: beside the trace, or in a folder of its own here.
+std::string audit_directory(const std::string& trace_dir) {
+  const std::string text = environment("HOCKET_AUDIT").value_or("");
+  if (text == "0") return {};
+  if (text != "1") return text;
+  return trace_dir.empty() ? "hocket-audit" : trace_dir;
+}
+
+}  // namespace
+
+Config Config::from_environment() {
+  Config config;
+  config.log = log_level();
+  config.deadline = default_deadline();
+  config.warn_after = longest_quiet_wait();
+  if (const auto gib = environment_integer("HOCKET_SEGMENT_GIB", 1, 1 << 20)) {
+    config.segment_bytes = static_cast<std::size_t>(*gib) << 30;
+  }
+  config.engines = environment("HOCKET_ENGINES").value_or("");
+  config.algorithm = environment("HOCKET_ALGORITHM").value_or("");
+  config.flight_recorder_dir = environment("HOCKET_DUMP_DIR").value_or("");
+  config.trace_dir = environment("HOCKET_TRACE").value_or("");
+  config.audit_dir = audit_directory(config.trace_dir);
+  config.interface = environment("HOCKET_INTERFACE").value_or("");
+  config.silence = longest_silence();
+  config.single_copy = wanted_copies();
+  config.costs = environment("HOCKET_COSTS").value_or("");
+  return config;
+}
+
+}  // namespace hocket::base

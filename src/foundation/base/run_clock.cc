@@ -1,0 +1,105 @@
+#include "hocket/run_clock.h"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <new>
+#include <thread>
+
+#include "foundation/base/beats.h"
+#include "foundation/base/threads.h"
+
+namespace hocket {
+namespace {
+
+constexpr std::chrono::milliseconds kBetweenBeats{50};
+
+// A process has one time, whatever worlds, stores and launchers are in it.
+constinit base::Beats beats;
+
+std::int64_t steady_ns() noexcept {
+  return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// The thread that beats, and those that want it. Never destroyed: the process may end meanwhile.
+class Beating {
+ public:
+  void hold() noexcept {
+    const std::lock_guard lock(holders_mutex_);
+    if (holders_++ != 0) return;
+    stops_ = false;
+    beats.beat(steady_ns());
+    try {
+      thread_ = base::start_thread("hocket-clock", [this] { run(); });
+    } catch (const std::exception&) {
+      beats.end();
+    }
+  }
+  void release() noexcept {
+    const std::lock_guard lock(holders_mutex_);
+    if (--holders_ != 0 || !thread_.joinable()) return;
+    {
+      const std::lock_guard sleep_lock(mutex_);
+      stops_ = true;
+    }
+    stop_.notify_all();
+    thread_.join();
+    beats.end();
+  }
+
+ private:
+  void run() noexcept {
+    std::unique_lock lock(mutex_);
+    while (!stops_) {
+      beats.beat(steady_ns());
+      stop_.wait_for(lock, kBetweenBeats);
+    }
+  }
+
+  std::mutex holders_mutex_;
+  int holders_ = 0;
+  std::thread thread_;
+  std::mutex mutex_;
+  std::condition_variable stop_;
+  bool stops_ = false;  // guarded by mutex_ while the thread runs
+};
+
+std::atomic<Beating*> beating_now{nullptr};
+
+// A child has no such thread.
+void forget_in_child() noexcept {
+  beating_now.store(nullptr, std::memory_order_relaxed);
+  beats.end();
+}
+
+// Null where memory is short.
+Beating* beating() noexcept {
+  static const int registered = ::pthread_atfork(nullptr, nullptr, forget_in_child);
+  if (registered != 0) return nullptr;
+  Beating* found = beating_now.load(std::memory_order_acquire);
+  if (found != nullptr) return found;
+  auto* made = new (std::nothrow) Beating;
+  if (made == nullptr || beating_now.compare_exchange_strong(found, made)) return made;
+  delete made;
+  return found;
+}
+
+}  // namespace
+
+RunClock::time_point RunClock::now() noexcept {
+  return time_point(duration(beats.time(steady_ns)));
+}
+
+RunClock::Watch::Watch() noexcept : thread_(beating()) {
+  if (thread_ != nullptr) static_cast<Beating*>(thread_)->hold();
+}
+
+RunClock::Watch::~Watch() {
+  if (thread_ == nullptr || thread_ != beating_now.load(std::memory_order_acquire)) return;
+  static_cast<Beating*>(thread_)->release();
+}
+
+}  // namespace hocket

@@ -1,0 +1,49 @@
+// The part of a machine that each rank may use, and what follows from the parts of all ranks.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "foundation/os/machine/cgroup.h"
+#include "foundation/os/machine/processor_set.h"
+
+namespace hocket::os {
+
+// The processors, time and memory node of one rank. A value.
+struct Allotment {
+  static constexpr int kUnknown = -1;  // also where its processors are of several
+
+  ProcessorSet processors;
+  std::vector<TimeLimit> limits;
+  int node = kUnknown;    // memory node, by the kernel's number
+  int socket = kUnknown;  // by the lowest number of its processors
+};
+
+// That of the calling thread. `root` is the folder that /proc and /sys are looked for in.
+Allotment find_allotment(const std::string& root = "");
+// The same for a thread that may use `processors`.
+Allotment find_allotment(const std::string& root, const ProcessorSet& processors);
+
+// A line that another rank reads; absent if it is damaged.
+std::string to_text(const Allotment& allotment);
+std::optional<Allotment> to_allotment(std::string_view text);
+
+// How a rank waits. One that shares processors or time must not keep them from the rank it waits
+// for: it yields and sleeps early.
+enum class Pace : std::uint8_t { kSpins, kSharesProcessors, kSharesTime };
+const char* to_text(Pace pace) noexcept;
+
+// The pace of each rank of one machine. Pure.
+//
+// Ranks spin if each of them can have a processor that no other rank needs (a matching, as Hall's
+// theorem has it), and if each control group grants the time of as many processors as it has ranks.
+// Ranks that no matching serves, and those that compete with them, yield; the others still spin.
+std::vector<Pace> paces_of(std::span<const Allotment> ranks);
+// The largest number of ranks that spin if each of them has this allotment. Pure.
+int most_that_spin(const Allotment& allotment);
+
+}  // namespace hocket::os

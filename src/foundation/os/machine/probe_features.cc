@@ -1,0 +1,228 @@
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <linux/membarrier.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "foundation/os/machine/probe.h"
+#include "foundation/os/memfd.h"
+#include "foundation/os/process/process_memory.h"
+#include "foundation/os/segment.h"
+
+namespace hocket::os {
+namespace {
+
+// A probe returns 0, or the error number of what failed.
+using Probe = int (*)();
+
+int error_of(long result) { return result < 0 ? errno : 0; }
+
+int probe_sealed_memfd() {
+  const Fd fd = make_memfd("hocket-probe");
+  if (!fd) return errno;
+  int error = error_of(::ftruncate(fd.get(), static_cast<off_t>(page_bytes())));
+  if (error == 0) error = error_of(::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW));
+  if (error == 0 && ::ftruncate(fd.get(), 0) == 0) error = EOPNOTSUPP;  // a seal that does not hold
+  return error;
+}
+
+// As much address space as a job's segment takes; no memory is touched.
+int probe_large_segment() {
+  const std::size_t bytes = memory_bytes();
+  std::signal(SIGXFSZ, SIG_IGN);
+  const Fd fd = make_memfd("hocket-probe");
+  if (!fd) return errno;
+  int error = error_of(::ftruncate(fd.get(), static_cast<off_t>(bytes)));
+  if (error == 0) {
+    void* memory =
+        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd.get(), 0);
+    if (memory == MAP_FAILED) {
+      error = errno;
+    } else {
+      ::munmap(memory, bytes);
+    }
+  }
+  return error;
+}
+
+int send_descriptor(int socket, int fd) {
+  char byte = 0;
+  iovec data{&byte, 1};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof(int));
+  std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
+  return error_of(::sendmsg(socket, &message, MSG_NOSIGNAL));
+}
+
+int probe_descriptor_passing() {
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) return errno;
+  int error = send_descriptor(ends[0], ends[1]);
+  ucred peer{};
+  socklen_t length = sizeof peer;
+  if (error == 0) {
+    error = error_of(::getsockopt(ends[0], SOL_SOCKET, SO_PEERCRED, &peer, &length));
+  }
+  ::close(ends[0]);
+  ::close(ends[1]);
+  return error;
+}
+
+int probe_futex_waitv() {
+  std::uint32_t word = 1;
+  futex_waitv wait{};
+  wait.val = 0;  // it holds another: the call returns at once, where there is one
+  wait.uaddr = reinterpret_cast<std::uintptr_t>(&word);
+  wait.flags = FUTEX_32;
+  const long result = ::syscall(SYS_futex_waitv, &wait, 1, 0, nullptr, CLOCK_MONOTONIC);
+  return result >= 0 || errno == EAGAIN ? 0 : errno;
+}
+
+// Memory that a forked child shares.
+template <typename T>
+T* shared_memory() {
+  void* memory =
+      ::mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  return memory == MAP_FAILED ? nullptr : static_cast<T*>(memory);
+}
+
+int probe_robust_mutex() {
+  auto* mutex = shared_memory<pthread_mutex_t>();
+  if (mutex == nullptr) return errno;
+  pthread_mutexattr_t attributes;
+  ::pthread_mutexattr_init(&attributes);
+  ::pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+  ::pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+  ::pthread_mutex_init(mutex, &attributes);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::pthread_mutex_lock(mutex);
+    ::_exit(0);  // holding it
+  }
+  if (child < 0) return errno;
+  ::waitpid(child, nullptr, 0);
+  const int result = ::pthread_mutex_trylock(mutex);
+  ::munmap(mutex, sizeof *mutex);
+  return result == EOWNERDEAD ? 0 : EOPNOTSUPP;
+}
+
+int probe_pidfd() {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  if (child < 0) return errno;
+  const auto fd = static_cast<int>(::syscall(SYS_pidfd_open, child, 0));
+  int error = error_of(fd);
+  if (fd >= 0) {
+    pollfd wait{fd, POLLIN, 0};
+    if (::poll(&wait, 1, 1000) != 1) error = ETIMEDOUT;
+    ::close(fd);
+  }
+  ::waitpid(child, nullptr, 0);
+  return error;
+}
+
+int probe_membarrier() {
+  const long commands = ::syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
+  if (commands < 0) return errno;
+  return (commands & MEMBARRIER_CMD_GLOBAL_EXPEDITED) != 0 ? 0 : EOPNOTSUPP;
+}
+
+// Between two children of one process, as ranks are.
+int probe_single_copy() {
+  auto* found = shared_memory<std::uint64_t>();
+  if (found == nullptr) return errno;
+  constexpr std::uint64_t kWord = 0x686f636b6574;
+  std::uint64_t word = 0;
+  std::array<int, 2> ready{};
+  if (::pipe2(ready.data(), O_CLOEXEC) != 0) return errno;
+  const pid_t owner = ::fork();
+  if (owner == 0) {
+    let_siblings_read();
+    word = kWord;
+    if (::write(ready[1], "", 1) == 1) ::pause();
+    ::_exit(0);
+  }
+  if (owner < 0) return errno;
+  char byte = 0;
+  if (::read(ready[0], &byte, 1) != 1) return errno;
+  const pid_t reader = ::fork();
+  if (reader == 0) ::_exit(read_process_memory(owner, found, &word, sizeof word));
+  int status = reader < 0 ? -1 : 0;
+  if (reader > 0) ::waitpid(reader, &status, 0);
+  ::kill(owner, SIGKILL);
+  ::waitpid(owner, nullptr, 0);
+  if (!WIFEXITED(status)) return EOPNOTSUPP;
+  if (WEXITSTATUS(status) != 0) return WEXITSTATUS(status);
+  return *found == kWord ? 0 : EOPNOTSUPP;
+}
+
+int probe_wipe_on_fork() {
+  const auto page = page_bytes();
+  void* memory = ::mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return errno;
+  const int error = error_of(::madvise(memory, page, MADV_WIPEONFORK));
+  ::munmap(memory, page);
+  return error;
+}
+
+struct Row {
+  const char* name;
+  Probe probe;
+  bool required;
+  const char* purpose;
+};
+
+constexpr std::array kRows{
+    Row{"sealed memfd", probe_sealed_memfd, true, "shared memory without a name"},
+    Row{"large segment", probe_large_segment, true, "address space for the job's shared memory"},
+    Row{"descriptor passing", probe_descriptor_passing, true, "handing shared memory to peers"},
+    Row{"futex_waitv", probe_futex_waitv, false, "one watcher for all peers; else a slower watch"},
+    Row{"robust mutex", probe_robust_mutex, true, "seeing a peer's death in 0.1 ms"},
+    Row{"pidfd", probe_pidfd, false, "saying by which signal a peer ended"},
+    Row{"membarrier", probe_membarrier, false, "waking sleepers at once; else they sleep for 1 ms"},
+    Row{"single copy",
+        probe_single_copy,
+        false,
+        "long arrays in one copy between ranks; else in two"},
+    Row{"wipe on fork", probe_wipe_on_fork, true, "finding forked children"},
+};
+
+}  // namespace
+
+std::vector<Feature> probe_features() {
+  std::vector<Feature> result;
+  for (const Row& row : kRows) {
+    // Some change signal handlers or fork: each in a process of its own, which seccomp may kill.
+    const auto answer = run_in_child([&row] { return std::to_string(row.probe()); }, 3000);
+    const int error = answer ? std::stoi(*answer) : -1;
+    result.push_back({.name = row.name,
+                      .works = error == 0,
+                      .required = row.required,
+                      .purpose = row.purpose,
+                      .error = error == 0  ? ""
+                               : error < 0 ? "the process that tried was killed"
+                                           : std::strerror(error)});
+  }
+  return result;
+}
+
+}  // namespace hocket::os

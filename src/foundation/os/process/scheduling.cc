@@ -1,0 +1,40 @@
+#include "foundation/os/process/scheduling.h"
+
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdint>
+
+namespace hocket::os {
+namespace {
+
+// The kernel's struct sched_attr, first version.
+struct SchedAttr {
+  std::uint32_t size = sizeof(SchedAttr);
+  std::uint32_t policy = SCHED_OTHER;
+  std::uint64_t flags = 0;
+  std::int32_t nice = 0;
+  std::uint32_t priority = 0;
+  std::uint64_t runtime = 0;  // ns; of an ordinary thread: the length of a turn
+  std::uint64_t deadline = 0;
+  std::uint64_t period = 0;
+};
+static_assert(sizeof(SchedAttr) == 48);
+
+constexpr std::uint64_t kTurn = 100'000;  // ns, the least that the kernel takes
+
+}  // namespace
+
+void take_short_turns() noexcept {
+  const auto self = static_cast<id_t>(::syscall(SYS_gettid));
+  SchedAttr attributes;
+  // A thread of another policy, which its program chose, keeps that.
+  if (::sched_getscheduler(0) != SCHED_OTHER) return;
+  attributes.nice = ::getpriority(PRIO_PROCESS, self);
+  attributes.runtime = kTurn;
+  ::syscall(SYS_sched_setattr, 0, &attributes, 0);
+}
+
+}  // namespace hocket::os

@@ -1,0 +1,209 @@
+// What C passes, as what C++ takes: handles, arrays, options. A refusal says which argument is
+// wrong.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "hocket/communicator.h"
+#include "hocket/error.h"
+#include "hocket/group.h"
+#include "hocket/object.h"
+#include "hocket/symmetric.h"
+#include "interfaces/capi/errors.h"
+
+namespace hocket::capi {
+
+// The first word of each handle: C, Fortran and ctypes mix them up.
+enum class Handle : std::uint32_t {
+  kComm = 0x686b6301,
+  kWork = 0x686b6302,
+  kSymmetric = 0x686b6303,
+  kObject = 0x686b6304,
+};
+
+}  // namespace hocket::capi
+
+// Resources, each behind its handle.
+struct hocket_comm {
+  static constexpr auto kHandle = hocket::capi::Handle::kComm;
+  static constexpr const char* kName = "hocket_comm";
+
+  hocket::capi::Handle handle = kHandle;
+  hocket::Communicator comm;
+  // The job that it is of, which is left when its last communicator is freed.
+  std::shared_ptr<hocket::World> world;
+};
+
+struct hocket_work {
+  static constexpr auto kHandle = hocket::capi::Handle::kWork;
+  static constexpr const char* kName = "hocket_work";
+
+  hocket::capi::Handle handle = kHandle;
+  std::shared_ptr<const void> keep = {};  // what the call needs; goes after it
+  hocket::Work work;
+};
+
+struct hocket_symmetric {
+  static constexpr auto kHandle = hocket::capi::Handle::kSymmetric;
+  static constexpr const char* kName = "hocket_symmetric";
+
+  hocket::capi::Handle handle = kHandle;
+  hocket::SymmetricArray array;
+  std::shared_ptr<hocket::World> world;
+};
+
+struct hocket_object {
+  static constexpr auto kHandle = hocket::capi::Handle::kObject;
+  static constexpr const char* kName = "hocket_object";
+
+  hocket::capi::Handle handle = kHandle;
+  hocket::Object object;
+  std::vector<std::byte> encoding = {};  // made when it is asked for
+};
+
+namespace hocket::capi {
+
+// What `handle` is of. Throws where it is null, or a handle of another kind.
+template <typename T>
+T& of(T* handle, const char* name) {
+  if (handle == nullptr) throw InvalidArgument(std::string(name) + " is null");
+  if (handle->handle != std::remove_const_t<T>::kHandle) {
+    throw InvalidArgument(std::string(name) + " is no " + std::remove_const_t<T>::kName +
+                          ": it is another handle, or has been freed");
+  }
+  return *handle;
+}
+
+// A result goes here.
+template <typename T>
+T& place(T* pointer, const char* name) {
+  if (pointer == nullptr)
+    throw InvalidArgument(std::string(name) + " is null; it takes the result");
+  return *pointer;
+}
+
+// Releases what `handle` points to; null is fine, twice.
+template <typename T>
+void release(T** handle) noexcept {
+  if (handle == nullptr || *handle == nullptr) return;
+  T* const owned = *handle;
+  *handle = nullptr;
+  if (owned->handle != T::kHandle) return;  // another kind's, or freed already
+  delete owned;
+}
+
+// What is wrong with an argument: where other ranks take part in the call, they are told at once.
+class Refusal {
+ public:
+  // Of this rank alone.
+  Refusal() noexcept = default;
+  // Of a collective call of `comm`.
+  explicit Refusal(Communicator& comm) noexcept : comm_(&comm) {}
+  // Of its rebuilding.
+  static Refusal of_rebuild(Communicator& comm) noexcept {
+    Refusal refusal(comm);
+    refusal.refuse_ = &Communicator::refuse_rebuild;
+    return refusal;
+  }
+
+  [[noreturn]] void operator()(const std::string& reason) const;
+
+ private:
+  Communicator* comm_ = nullptr;
+  void (Communicator::*refuse_)(const std::string&) = &Communicator::refuse;
+};
+
+// What the first version of each struct had, which is the least that a program brings. A field that
+// is added begins at a multiple of 8, so never in what was padding.
+template <typename T>
+inline constexpr std::size_t kFirstSize = 0;
+template <>
+inline constexpr std::size_t kFirstSize<hocket_init_options> = 16 + 6 * 8;
+template <>
+inline constexpr std::size_t kFirstSize<hocket_call_options> = 32;
+template <>
+inline constexpr std::size_t kFirstSize<hocket_rebuild_options> = 24;
+template <>
+inline constexpr std::size_t kFirstSize<hocket_symmetric_options> = 24;
+template <>
+inline constexpr std::size_t kFirstSize<hocket_operator> = 32;
+
+// The caller's options, which may be of an older version, or of a newer one that says nothing more.
+template <typename T>
+T read(const Refusal& refuse,
+       const T* options,
+       const char* type,
+       const std::string& name = "options") {
+  static_assert(kFirstSize<T> != 0 && sizeof(T) >= kFirstSize<T>);
+  T known{};
+  if (options == nullptr) return known;
+  constexpr std::size_t kMost = 4096;
+  const std::size_t size = options->size;
+  if (size < kFirstSize<T> || size > kMost) {
+    refuse(name + "->size is " + std::to_string(size) + ", expected sizeof(" + type + "), " +
+           std::to_string(sizeof(T)));
+  }
+  const auto* bytes = reinterpret_cast<const unsigned char*>(options);
+  for (std::size_t i = sizeof(T); i < size; ++i) {
+    if (bytes[i] == 0) continue;
+    refuse(name + " has a field that this version of hocket does not know, at byte " +
+           std::to_string(i) + " of " + type + "; this is " + hocket_version());
+  }
+  std::memcpy(&known, options, std::min(size, sizeof(T)));
+  return known;
+}
+
+// 0: absent.
+std::optional<Duration> duration(const Refusal& refuse, std::int64_t nanoseconds, const char* name);
+CallOptions call_options(const Refusal& refuse, const hocket_call_options* options);
+
+// `name` and `field`: what the caller knows it as.
+DType dtype(const Refusal& refuse, std::int32_t dtype, const char* name, const char* field = "");
+ReduceOp op(const Refusal& refuse, std::int32_t op);
+// Null: absent.
+ArrayView view(const Refusal& refuse, const hocket_array* array, const char* name);
+
+// Refuses a list of `length` elements of `bytes` each that cannot be one. `name`: the argument's;
+// `length_name`: that of its length.
+void check_list(const Refusal& refuse,
+                const void* list,
+                std::size_t length,
+                std::size_t bytes,
+                const std::string& name,
+                const std::string& length_name = "length");
+hocket_array to_c(ArrayView view) noexcept;
+
+// A call's options as those of its family.
+inline ReduceOptions with_op(const CallOptions& o, ReduceOp op) {
+  return {.op = op, .deadline = o.deadline, .stream = o.stream};
+}
+inline RootOptions with_root(const CallOptions& o, int root) {
+  return {.root = root, .deadline = o.deadline, .stream = o.stream};
+}
+inline MessageOptions with_tag(const CallOptions& o, int tag) {
+  return {.tag = tag, .deadline = o.deadline, .stream = o.stream};
+}
+// Those of a receive, which alone may allow shorter messages.
+MessageOptions receive_options(const Refusal& refuse, const hocket_call_options* options, int tag);
+hocket_received as_c(const Received& received) noexcept;
+
+// Makes a handle of what `start` returns. The place for it is looked at first.
+template <typename Start>
+void start_work(const Refusal& refuse, hocket_work** work, const Start& start) {
+  if (work == nullptr) refuse("work is null; it takes the handle of the call");
+  std::unique_ptr<hocket_work> made(new (std::nothrow) hocket_work);
+  if (!made) refuse("this rank got no memory for the handle of the call");
+  made->work = start();
+  *work = made.release();
+}
+
+}  // namespace hocket::capi

@@ -1,0 +1,64 @@
+// The libraries that a benchmark can measure, and how each is started on this machine.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "interfaces/cli/bench/team.h"
+
+namespace hocket::cli::bench {
+
+// hocket's own name among the libraries.
+inline constexpr std::string_view kHocket = "hocket";
+
+// Its engine that has symmetric memory too, where that is measured alone.
+inline constexpr std::string_view kPeerEngine = "peer";
+
+// A bare program for a few tasks, the mark to come near to. With two ranks it has symmetric memory,
+// too.
+inline constexpr std::string_view kBare = "bare";
+
+// The names that --compare takes for collectives. On GPUs these are hocket's engines, each alone.
+std::vector<std::string> comparable_libraries(bool on_gpu);
+// Those for what is numeric.
+std::vector<std::string> numeric_libraries();
+
+// A value: how to start a library, or why it cannot be and what to try.
+struct Offer {
+  Launch launch;
+  std::string missing;  // empty where it can be started
+};
+
+// Processors that a rank is bound to, by each library's own options.
+enum class Unit { kNone, kCore, kThread };
+
+// A value: where ranks lie.
+struct Placement {
+  int ranks = 1;
+  int cores = 1;       // that this process may use
+  int processors = 1;  // the same, hardware threads
+  bool may_bind = true;
+  // A core for each rank if there are as many, else a hardware thread for each, else nothing.
+  Unit unit() const noexcept {
+    if (!may_bind || ranks > processors) return Unit::kNone;
+    return ranks <= cores ? Unit::kCore : Unit::kThread;
+  }
+  bool binds() const noexcept { return unit() != Unit::kNone; }
+  // Ranks take turns, so that one that waits had better let others run.
+  bool is_crowded() const noexcept { return ranks > processors; }
+  bool on_gpu = false;   // arrays lie in GPUs' memory
+  bool by_graph = true;  // there: calls are captured, and replayed
+};
+
+// `library` is kHocket or one of comparable_libraries().
+Offer find_library(std::string_view library, const Placement& placement);
+
+// Words by which `hocket` starts a rank of its own benchmark: a subcommand that help does not list,
+// and its options.
+inline constexpr const char* kWorkerSubcommand = "bench-worker";
+inline constexpr const char* kWorkerName = "--as";
+inline constexpr const char* kWorkerOnGpu = "--gpu";
+inline constexpr const char* kWorkerEager = "--eager";
+
+}  // namespace hocket::cli::bench

@@ -1,0 +1,105 @@
+// Measuring: which cases, in which order, how often.
+//
+// All libraries are measured in turns, batch by batch, so that whatever else the machine does
+// meets them alike. While one is measured, the others' ranks sleep.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "interfaces/cli/bench/case.h"
+#include "interfaces/cli/bench/team.h"
+
+namespace hocket::cli::bench {
+
+// What to measure. A value.
+struct Plan {
+  std::vector<Collective> collectives;
+  std::vector<std::size_t> sizes;  // bytes of the larger of a rank's buffers; N of what is numeric
+  std::vector<DType> dtypes;
+  ReduceOp op = ReduceOp::kSum;
+  std::vector<Memory> memories;  // of hocket; other libraries have `plain` alone
+  Memory plain = Memory::kOrdinary;
+  std::vector<bool> places;  // in place, out of place, or both
+  bool dirty = false;        // inputs are rewritten before each call
+  int ranks = 2;
+  int checks = 2;                       // of each case's results before it is measured
+  int repeats = 9;                      // batches of each case
+  std::chrono::milliseconds batch{30};  // how long a batch lasts, at least
+  // If given, batches are shortened such that all is measured by then; what is not is left out.
+  std::optional<std::chrono::steady_clock::time_point> end;
+  std::chrono::seconds case_limit{60};  // of a library's part of a point, with `end`
+};
+
+// A library's way to do a case, measured. A value.
+struct Row {
+  std::string library;
+  Case subject;
+  int ranks = 1;
+  std::size_t bytes = 0;
+  std::vector<double> times_us;  // of one call, the slowest rank's, for each batch in order
+  std::string wrong;             // where results were not right; empty: all were
+
+  double median_us() const;
+  // The middle half of the batches lies between these.
+  double lower_quartile_us() const;
+  double upper_quartile_us() const;
+  double min_us() const;
+  double max_us() const;
+  double algorithm_gbps() const;  // 1e9 bytes a second; 0 where nothing is moved
+  double bus_gbps() const;
+  double gigaflops() const;  // 1e9 operations a second, of what is numeric
+  bool verified() const noexcept { return wrong.empty(); }
+};
+
+// Times of `row` over those of `peer`, of batches measured side by side: the median, and the middle
+// half. The ratio of two medians would compare batches that met different loads. A value.
+struct Ratio {
+  double median = 0;
+  double low = 0;
+  double high = 0;
+
+  // Below 1 only if both the middle half and the figure that is shown, of two digits, are.
+  enum class Side { kBelow, kEven, kAbove };
+  Side side() const noexcept;
+};
+Ratio ratio_of(const Row& row, const Row& peer);
+
+// The value that `part` (0 to 1) of the values lie below; between two of them in proportion.
+double quantile_of(std::vector<double> values, double part);
+
+// One collective, dtype and size: the rows of all libraries, hocket's first.
+using Point = std::vector<Row>;
+
+// A case that a library did not finish: it failed, or did not answer in time. A value.
+struct Gap {
+  std::string library;
+  Case subject;
+  int ranks = 1;
+  std::size_t bytes = 0;
+  std::string why;
+};
+
+// What happens on the way, for whoever shows it.
+struct Listeners {
+  std::function<void(const std::string& what)> progress;
+  std::function<void(const Point&)> measured;
+  // A library that was dropped, or that cannot do a case.
+  std::function<void(const std::string& problem)> problem;
+  std::function<void(const Gap&)> unfinished;
+  // Starts the team at this place again, after it has failed; null if that fails.
+  std::function<std::unique_ptr<Team>(std::size_t place)> restart;
+};
+
+// Measures all of `plan`. A team that fails is ended, reported and set to null, and started again
+// before the next point; one that fails three times in a row waits for the next collective. Throws
+// Interrupted.
+std::vector<Point> measure(const Plan& plan,
+                           std::vector<std::unique_ptr<Team>>& teams,
+                           const Listeners& listeners);
+
+}  // namespace hocket::cli::bench

@@ -1,0 +1,68 @@
+// What a benchmark found: as a table on the terminal and as JSON.
+#pragma once
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "interfaces/cli/bench/machine.h"
+#include "interfaces/cli/bench/measure.h"
+#include "interfaces/cli/quantities.h"
+
+namespace hocket::cli::bench {
+
+// A library's ranks as they were started for one number of them. A value.
+struct Start {
+  int ranks = 1;
+  std::vector<std::string> processors;  // of each rank; empty where they did not start
+  std::string launch;                   // the command line
+};
+
+// A library that took part, or that should have. A value.
+struct Participant {
+  std::string name;
+  std::string version;  // empty where it did not start
+  std::vector<Start> starts;
+};
+
+// Everything that is known at the end. A value.
+struct Findings {
+  std::string command;
+  std::string date;
+  Facts machine;
+  Plan plan;                              // of the last number of ranks
+  std::vector<int> ranks;                 // all numbers of them
+  std::vector<Participant> participants;  // hocket first
+  std::vector<Point> points;
+  std::vector<Gap> gaps;
+  std::vector<std::string> problems;
+};
+
+// The rows of other libraries that a row of hocket's is compared with: the same collective, in
+// place or not alike. Null where `library` has none.
+const Row* counterpart(const Point& point, const Row& row, const std::string& library);
+
+// Prints points as they come, with a heading where the collective changes. One thread.
+class Table {
+ public:
+  Table(std::FILE* out, std::vector<std::string> peers) : out_(out), peers_(std::move(peers)) {}
+  void add(const Point& point);
+
+ private:
+  void heading(const Row& row);
+  void line(const Point& point, const Row* own, const Row& any);
+
+  std::FILE* out_;
+  std::vector<std::string> peers_;
+  std::string heading_;
+};
+
+std::string to_json(const Findings& findings);
+
+// The lines that HOCKET_COSTS names a file of, of all libraries but hocket's own choice.
+std::string to_cost_table(const Findings& findings);
+
+// One page that needs nothing else: plots, tables, configuration.
+std::string to_html(const Findings& findings);
+
+}  // namespace hocket::cli::bench

@@ -1,0 +1,133 @@
+// The ranks of one library, started by its own launcher and asked by this command.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <csignal>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "interfaces/cli/bench/wire.h"
+#include "interfaces/cli/fd.h"
+
+namespace hocket::cli::bench {
+
+// Ctrl-C, or a request to end, came while something was waited for.
+class Interrupted : public std::runtime_error {
+ public:
+  explicit Interrupted(int signal)
+      : std::runtime_error("interrupted by signal " + std::to_string(signal)), signal_(signal) {}
+  int signal() const noexcept { return signal_; }
+
+ private:
+  int signal_;
+};
+
+// A library is of no further use: a rank has ended, failed, or does not answer.
+class TeamFailed : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// A resource: SIGINT, SIGTERM, SIGHUP and SIGQUIT as a descriptor to wait on, instead of handlers.
+// The calling thread's signal mask is restored at the end. One per process.
+class Interrupts {
+ public:
+  Interrupts();
+  ~Interrupts();
+  Interrupts(const Interrupts&) = delete;
+  Interrupts& operator=(const Interrupts&) = delete;
+
+  int fd() const noexcept { return fd_.get(); }
+  const sigset_t& mask_before() const noexcept { return before_; }
+  // Throws Interrupted; called when `fd` is readable.
+  [[noreturn]] void raise() const;
+
+ private:
+  sigset_t before_;
+  Fd fd_;
+};
+
+// A resource: the address at which ranks report, free of any name in the file system. Takes only
+// processes of this user that know the token.
+class Listener {
+ public:
+  Listener();
+  int fd() const noexcept { return fd_.get(); }
+  const std::string& name() const noexcept { return name_; }
+  const std::string& token() const noexcept { return token_; }
+
+  struct Guest {
+    Channel channel{-1};
+    pid_t pid = -1;
+  };
+  // Accepts who waits, if it is this user's.
+  std::vector<Guest> accept_waiting() const;
+
+ private:
+  Fd fd_;
+  std::string name_;
+  std::string token_;
+};
+
+// What to start, and with which variables beside this process's own. A value.
+struct Launch {
+  std::string library;
+  std::vector<std::string> arguments;  // the first is the program's path
+  std::vector<std::pair<std::string, std::string>> environment;
+};
+
+struct TeamOptions {
+  int ranks = 1;
+  std::chrono::seconds timeout{60};  // for any answer; for the start a minute, or this if longer
+};
+
+// A resource: a launcher and its ranks. One thread. Destroying it ends them, by force where they do
+// not follow. Throws TeamFailed and Interrupted.
+class Team {
+ public:
+  Team(const Launch& launch,
+       const TeamOptions& options,
+       const Listener& listener,
+       const Interrupts& interrupts);
+  ~Team();
+  Team(Team&&) = delete;
+
+  const std::string& library() const noexcept { return library_; }
+  const std::string& version() const noexcept { return version_; }
+  // Where each rank may run: "0", "0-3".
+  const std::vector<std::string>& processors() const noexcept { return processors_; }
+
+  // Asks every rank and returns their answers, by rank. Throws TeamFailed at the first that fails.
+  std::vector<Answer> ask(const Request& request);
+
+ private:
+  using Time = std::chrono::steady_clock::time_point;
+
+  void start(const Launch& launch, const Listener& listener);
+  void assemble(const Listener& listener);
+  void take_guest(const Listener& listener, Listener::Guest& guest, const std::string& line);
+  void reap_launcher();
+  void end_gently();
+  void end_by_force();
+  std::vector<Answer> gather_answers();
+  [[noreturn]] void fail(const std::string& what) const;
+  std::string output_tail() const;
+
+  std::string library_;
+  TeamOptions options_;
+  const Interrupts& interrupts_;
+  bool broken_ = false;  // a request was left unanswered: ranks may be stuck in a call
+  pid_t launcher_ = -1;  // -1 once reaped
+  int launcher_status_ = 0;
+  Fd output_;  // what the launcher and the ranks print
+  std::vector<Channel> ranks_;
+  std::vector<Fd> processes_;  // pidfds
+  std::string version_;
+  std::vector<std::string> processors_;
+};
+
+}  // namespace hocket::cli::bench

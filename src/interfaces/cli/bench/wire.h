@@ -1,0 +1,89 @@
+// What `hocket bench` and the ranks of each library say to each other: one line of text a message,
+// over an AF_UNIX stream. The command asks, every rank answers once. A rank with nothing to do
+// blocks in `read_line`, so that a library that is not being measured uses no processor.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "interfaces/cli/bench/case.h"
+
+namespace hocket::cli::bench {
+
+// A resource: one end of a connected stream socket. One thread. Throws std::system_error.
+class Channel {
+ public:
+  explicit Channel(int fd) noexcept : fd_(fd) {}
+  Channel(Channel&& other) noexcept;
+  Channel& operator=(Channel&& other) noexcept;
+  ~Channel();
+
+  int fd() const noexcept { return fd_; }
+  void write_line(std::string_view line);
+  // The next line, waiting for it; nothing when the other end has closed.
+  std::optional<std::string> read_line();
+  // Takes what has come, without waiting. False when the other end has closed.
+  bool receive();
+  // A line that has come as a whole.
+  std::optional<std::string> take_line();
+
+ private:
+  int fd_ = -1;
+  std::string received_;
+};
+
+// Connects to the command that started this process, by the variables that it has set.
+inline constexpr const char* kSocketVariable = "HOCKET_BENCH_SOCKET";
+inline constexpr const char* kTokenVariable = "HOCKET_BENCH_TOKEN";
+Channel connect_to_command(const std::string& socket_name);
+
+// The first line of a rank. A value.
+struct Hello {
+  std::string token;
+  std::string library;
+  int rank = 0;
+  int ranks = 0;
+  std::string processors;  // those it may run on: "0", "0-3,8"
+  std::string version;     // the rest of the line
+};
+
+// A question to every rank of a library. `slot` names an open case.
+enum class Verb : std::uint8_t {
+  kOpen,   // make the arrays of `subject`
+  kCheck,  // one call on fresh numbers made from `seed`; are the results right?
+  kRun,    // `warmup` calls, a barrier, then `calls` calls, timed
+  kClose,  // free the arrays
+};
+struct Request {
+  Verb verb = Verb::kOpen;
+  int slot = 0;
+  Case subject = {};
+  std::uint32_t seed = 0;
+  long warmup = 0;
+  long calls = 0;
+  bool dirty = false;  // inputs are rewritten before each call, and ranks meet; neither is timed
+};
+
+enum class Outcome : std::uint8_t {
+  kDone,     // `nanoseconds` is the time of a run, 0 of anything else
+  kWrong,    // results are not what they must be; `text` says where
+  kRefused,  // the library cannot do this case; `text` says why
+  kFailed,   // the library failed; nothing more is to be expected of it
+};
+struct Answer {
+  Outcome outcome = Outcome::kDone;
+  std::int64_t nanoseconds = 0;
+  std::string text;
+};
+
+// Texts without a line's end. Parsing throws std::runtime_error that quotes the line.
+std::string to_line(const Hello& hello);
+std::string to_line(const Request& request);
+std::string to_line(const Answer& answer);
+Hello parse_hello(const std::string& line);
+Request parse_request(const std::string& line);
+Answer parse_answer(const std::string& line);
+
+}  // namespace hocket::cli::bench

@@ -1,0 +1,352 @@
+#include "interfaces/cli/bench/worker.h"
+
+#include <algorithm>
+#include <array>
+
+#include "hocket/fft.h"
+#include "hocket/hocket.h"
+#include "hocket/matmul.h"
+#include "interfaces/cli/bench/libraries.h"
+#include "interfaces/cli/bench/numeric.h"
+#include "interfaces/cli/bench/peer.h"
+
+namespace hocket::cli::bench {
+namespace {
+
+// Calls in a graph: enough to make up for its launch, few enough to fill a batch.
+constexpr long kCallsInGraph = 20;
+
+// A resource: this process's part in the job. One thread. Fails with hocket's errors.
+class Hocket final : public Library {
+ public:
+  explicit Hocket(const WorkerOptions& options)
+      : options_(options), world_(init()), comm_(world_.communicator()) {
+    if (!options.on_gpu) return;
+    gpu_.emplace(comm_.rank() % std::max(1, Gpu::count()));
+    stream_.emplace(*gpu_);
+    // Messages between GPUs need a collective before them.
+    comm_.barrier({.stream = stream_->ref()});
+    stream_->synchronize();
+  }
+
+  Seat seat() const override { return {comm_.rank(), comm_.size()}; }
+  std::string name() const override { return options_.name; }
+  std::string version() const override {
+    std::string text = "hocket " HOCKET_VERSION;
+    for (const std::string& engine : world_.engines()) text += " " + engine;
+    if (gpu_) text += ", " + gpu_->name();
+    return text;
+  }
+  void barrier() override { comm_.barrier(); }
+
+  std::optional<std::string> refusal(const Case& subject) const override {
+    if (gpu_ && is_window(subject.collective)) return "windows are measured in host memory";
+    if (reduces(subject.collective) && !is_defined(subject.op, subject.dtype)) {
+      return std::string(hocket::name_of(subject.op)) + " has no meaning on " +
+             std::string(hocket::name_of(subject.dtype));
+    }
+    return std::nullopt;
+  }
+
+  Bound bind(const Case& subject) override {
+    if (is_numeric(subject.collective)) return bind_numeric(subject);
+    Bound bound;
+    if (subject.memory == Memory::kSymmetric && !gpu_) {
+      bound.arrays = symmetric_arrays(subject, MemoryKind::kHost, bound.owners);
+    } else {
+      bind_ordinary_arrays(bound, subject, seat());
+    }
+    const Shape shape = shape_of(subject, seat().rank, seat().ranks);
+    if (gpu_) {
+      bind_to_gpu(bound, subject, shape);
+      return bound;
+    }
+    bound.calls = calls_on(subject,
+                           {bound.arrays.in, shape.in, subject.dtype},
+                           {bound.arrays.out, shape.out, subject.dtype});
+    return bound;
+  }
+
+ private:
+  using Owners = std::vector<std::shared_ptr<void>>;
+
+  Bound bind_numeric(const Case& subject) {
+    Bound bound;
+    bind_ordinary_arrays(bound, subject, seat());
+    const Shape shape = shape_of(subject, seat().rank, seat().ranks);
+    const std::size_t n = subject.elements;
+    const ArrayView out(bound.arrays.out, shape.out, subject.dtype);
+    if (subject.collective == Collective::kMatmul) {
+      const MatrixPart part(n, seat());
+      const BlockCyclic blocks(ProcessGrid({part.grid[0], part.grid[1]}),
+                               {MatrixPart::kBlock, MatrixPart::kBlock});
+      const MatmulOperand spread{.spread = blocks, .order = MemoryOrder::kFortran};
+      auto product = std::make_shared<Matmul>(comm_,
+                                              MatmulSize{n, n, n},
+                                              spread,
+                                              spread,
+                                              spread,
+                                              MatmulOptions{.dtype = subject.dtype});
+      auto* const second =
+          static_cast<std::byte*>(bound.arrays.in) + part.count() * size_of(subject.dtype);
+      const ConstArrayView a(bound.arrays.in, part.count(), subject.dtype),
+          b(second, part.count(), subject.dtype);
+      bound.calls = repeated([product, a, b, out] { (*product)(a, b, out); });
+      return bound;
+    }
+    const Extents cube(3, n);
+    const std::size_t axis = subject.collective == Collective::kFftTransposed ? 1 : 0;
+    auto fft = std::make_shared<Fft>(
+        comm_,
+        cube,
+        Slab{0}.box(cube, comm_.rank(), comm_.size()),
+        Slab{axis}.box(cube, comm_.rank(), comm_.size()),
+        FftOptions{.precision =
+                       subject.dtype == DType::kComplex128 ? DType::kFloat64 : DType::kFloat32});
+    const ConstArrayView in(bound.arrays.in, shape.in, subject.dtype);
+    bound.calls = repeated([fft, in, out] { (*fft)(in, out); });
+    return bound;
+  }
+
+  // Symmetric arrays have one size on all ranks: the largest that any rank needs.
+  Arrays symmetric_arrays(const Case& subject, MemoryKind memory, Owners& owners) {
+    Shape largest;
+    for (int rank = 0; rank < seat().ranks; ++rank) {
+      const Shape shape = shape_of(subject, rank, seat().ranks);
+      largest.in = std::max(largest.in, shape.in);
+      largest.out = std::max(largest.out, shape.out);
+    }
+    const auto make = [&](std::size_t count) -> void* {
+      if (count == 0) return nullptr;
+      SymmetricArray array = comm_.symmetric().empty(count, subject.dtype, {.memory = memory});
+      owners.push_back(array.owner());
+      return array.local().data();
+    };
+    return {make(largest.in), make(largest.out)};
+  }
+  Arrays gpu_arrays(const Case& subject, Shape shape, Owners& owners) {
+    const auto make = [&](std::size_t count) -> void* {
+      if (count == 0) return nullptr;
+      auto memory = std::make_shared<GpuMemory>(*gpu_, count * size_of(subject.dtype));
+      owners.push_back(memory);
+      return memory->data();
+    };
+    return {make(shape.in), make(shape.out)};
+  }
+
+  std::function<void(long)> calls_on(const Case& subject, ConstArrayView in, ArrayView out) {
+    return subject.in_place ? in_place(subject, out) : out_of_place(subject, in, out);
+  }
+
+  // The arrays as they are on the GPU, and the calls as they are made there.
+  struct OnGpu {
+    Arrays arrays;
+    Owners owners;
+    std::function<void(long)> calls;
+    std::optional<GpuGraph> one, many;
+  };
+
+  void bind_to_gpu(Bound& bound, const Case& subject, Shape shape) {
+    auto on_gpu = std::make_shared<OnGpu>();
+    on_gpu->arrays = subject.memory == Memory::kSymmetric
+                         ? symmetric_arrays(subject, MemoryKind::kCuda, on_gpu->owners)
+                         : gpu_arrays(subject, shape, on_gpu->owners);
+    const auto [in, out] = on_gpu->arrays;
+    const int gpu = gpu_->ordinal();
+    on_gpu->calls = calls_on(subject,
+                             {in, shape.in, subject.dtype, MemoryKind::kCuda, gpu},
+                             {out, shape.out, subject.dtype, MemoryKind::kCuda, gpu});
+    const std::size_t in_bytes = shape.in * size_of(subject.dtype);
+    const std::size_t out_bytes = shape.out * size_of(subject.dtype);
+    bound.upload = [this, on_gpu, in_bytes, out_bytes, arrays = bound.arrays] {
+      if (in_bytes > 0) stream_->copy(on_gpu->arrays.in, arrays.in, in_bytes);
+      if (out_bytes > 0) stream_->copy(on_gpu->arrays.out, arrays.out, out_bytes);
+    };
+    bound.download = [this, on_gpu, out_bytes, arrays = bound.arrays] {
+      if (out_bytes > 0) stream_->copy(arrays.out, on_gpu->arrays.out, out_bytes);
+    };
+    bound.calls = [this, on_gpu](long n) { run_on_gpu(*on_gpu, n); };
+  }
+
+  void run_on_gpu(OnGpu& on_gpu, long n) {
+    if (!options_.by_graph) {
+      on_gpu.calls(n);
+      return stream_->synchronize();
+    }
+    const auto captured = [&](std::optional<GpuGraph>& graph, long calls) {
+      if (!graph) {
+        stream_->begin_capture();
+        on_gpu.calls(calls);
+        graph.emplace(stream_->end_capture());
+      }
+      graph->launch(*stream_);
+    };
+    for (; n >= kCallsInGraph; n -= kCallsInGraph) captured(on_gpu.many, kCallsInGraph);
+    for (; n > 0; --n) captured(on_gpu.one, 1);
+    stream_->synchronize();
+  }
+
+  std::optional<StreamRef> stream() const {
+    return stream_ ? std::optional(stream_->ref()) : std::nullopt;
+  }
+
+  template <typename F>
+  static std::function<void(long)> repeated(F call) {
+    return [call](long n) {
+      for (long i = 0; i < n; ++i) call();
+    };
+  }
+
+  std::function<void(long)> in_place(const Case& subject, ArrayView array) {
+    Communicator& comm = comm_;
+    const ReduceOptions reduce{.op = subject.op, .stream = stream()};
+    const ReduceRootOptions reduce_root{.op = subject.op, .root = kRoot, .stream = stream()};
+    const RootOptions root{.root = kRoot, .stream = stream()};
+    const CallOptions plain{.stream = stream()};
+    switch (subject.collective) {
+      case Collective::kAllReduce:
+        return repeated([&comm, array, reduce] { comm.all_reduce(array, reduce); });
+      case Collective::kReduce:
+        return repeated([&comm, array, reduce_root] { comm.reduce(array, reduce_root); });
+      case Collective::kScan:
+        return repeated([&comm, array, reduce] { comm.scan(array, reduce); });
+      case Collective::kExscan:
+        return repeated([&comm, array, reduce] { comm.exscan(array, reduce); });
+      case Collective::kReduceScatter:
+        return repeated([&comm, array, reduce] { comm.reduce_scatter(array, reduce); });
+      case Collective::kBroadcast:
+        return repeated([&comm, array, root] { comm.broadcast(array, root); });
+      case Collective::kAllGather:
+        return repeated([&comm, array, plain] { comm.all_gather(array, plain); });
+      case Collective::kGather:
+        return repeated([&comm, array, root] { comm.gather(array, root); });
+      case Collective::kScatter:
+        return repeated([&comm, array, root] { comm.scatter(array, root); });
+      case Collective::kAllToAll:
+        return repeated([&comm, array, plain] { comm.all_to_all(array, plain); });
+      case Collective::kSend:
+      case Collective::kSendRecv:
+      case Collective::kSendWindow:
+      case Collective::kISendWindow:
+      case Collective::kBarrier:
+      case Collective::kFft:
+      case Collective::kFftTransposed:
+      case Collective::kMatmul:
+        break;
+    }
+    throw InvalidArgument("hocket bench: this call is not made in place");
+  }
+
+  std::function<void(long)> out_of_place(const Case& subject, ConstArrayView in, ArrayView out) {
+    Communicator& comm = comm_;
+    const ReduceOptions reduce{.op = subject.op, .stream = stream()};
+    const ReduceRootOptions reduce_root{.op = subject.op, .root = kRoot, .stream = stream()};
+    const RootOptions root{.root = kRoot, .stream = stream()};
+    const CallOptions plain{.stream = stream()};
+    switch (subject.collective) {
+      case Collective::kAllReduce:
+        return repeated([&comm, in, out, reduce] { comm.all_reduce(in, out, reduce); });
+      case Collective::kReduce:
+        return repeated([&comm, in, out, reduce_root] { comm.reduce(in, out, reduce_root); });
+      case Collective::kScan:
+        return repeated([&comm, in, out, reduce] { comm.scan(in, out, reduce); });
+      case Collective::kExscan:
+        return repeated([&comm, in, out, reduce] { comm.exscan(in, out, reduce); });
+      case Collective::kReduceScatter:
+        return repeated([&comm, in, out, reduce] { comm.reduce_scatter(in, out, reduce); });
+      case Collective::kBroadcast:
+        return in_place(subject, out);
+      case Collective::kAllGather:
+        return repeated([&comm, in, out, plain] { comm.all_gather(in, out, plain); });
+      case Collective::kGather:
+        return repeated([&comm, in, out, root] { comm.gather(in, out, root); });
+      case Collective::kScatter:
+        return repeated([&comm, in, out, root] { comm.scatter(in, out, root); });
+      case Collective::kAllToAll:
+        return repeated([&comm, in, out, plain] { comm.all_to_all(in, out, plain); });
+      case Collective::kSend:
+      case Collective::kSendRecv:
+      case Collective::kSendWindow:
+      case Collective::kISendWindow:
+        return message(subject, in, out);
+      case Collective::kBarrier:
+        return repeated([&comm, plain] { comm.barrier(plain); });
+      case Collective::kFft:
+      case Collective::kFftTransposed:
+      case Collective::kMatmul:
+        break;
+    }
+    throw InvalidArgument("hocket bench: unknown call");
+  }
+
+  std::function<void(long)> message(const Case& subject, ConstArrayView in, ArrayView out) {
+    Communicator& comm = comm_;
+    const MessageOptions options{.stream = stream()};
+    const auto [rank, ranks] = seat();
+    if (subject.collective == Collective::kSendRecv) {
+      const int next = (rank + 1) % ranks;
+      const int previous = (rank + ranks - 1) % ranks;
+      return repeated([&comm, in, out, next, previous, options] {
+        comm.send_recv(in, next, out, previous, options);
+      });
+    }
+    if (rank > 1) return [](long) {};
+    if (is_window(subject.collective)) return window(subject, in, out);
+    if (rank == 1) {
+      return repeated([&comm, in, out, options] {
+        comm.recv(out, 0, options);
+        comm.send(in, 0, options);
+      });
+    }
+    return repeated([&comm, in, out, options] {
+      comm.send(in, 1, options);
+      comm.recv(out, 1, options);
+    });
+  }
+
+  // The receiver's message at the end keeps the sender from running ahead.
+  std::function<void(long)> window(const Case& subject, ConstArrayView in, ArrayView out) {
+    Communicator& comm = comm_;
+    const MessageOptions options{.stream = stream()};
+    const bool sends = comm.rank() == 0;
+    const auto end = [&comm, sends] {
+      std::byte word{};
+      if (sends) {
+        comm.recv(ArrayView(&word, 1, DType::kUInt8), 1);
+      } else {
+        comm.send(ConstArrayView(&word, 1, DType::kUInt8), 0);
+      }
+    };
+    if (subject.collective == Collective::kSendWindow) {
+      return repeated([&comm, in, out, options, sends, end] {
+        for (int i = 0; i < kWindow; ++i) {
+          sends ? comm.send(in, 1, options) : static_cast<void>(comm.recv(out, 0, options));
+        }
+        end();
+      });
+    }
+    return repeated([&comm, in, out, options, sends, end] {
+      std::array<Work, kWindow> works;
+      for (Work& work : works) {
+        work = sends ? comm.send_async(in, 1, options) : comm.recv_async(out, 0, options);
+      }
+      for (Work& work : works) work.wait();
+      end();
+    });
+  }
+
+  WorkerOptions options_;
+  World world_;
+  Communicator& comm_;
+  std::optional<Gpu> gpu_;  // these two where arrays lie on it
+  std::optional<GpuStream> stream_;
+};
+
+}  // namespace
+
+int run_worker(const WorkerOptions& options) {
+  Hocket hocket(options);
+  return serve(hocket);
+}
+
+}  // namespace hocket::cli::bench

@@ -1,0 +1,176 @@
+// `hocket run`: the options, the help and the exit code.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+
+#include "interfaces/cli/commands.h"
+#include "interfaces/cli/run/job_plan.h"
+#include "interfaces/cli/run/launcher.h"
+
+namespace hocket::cli {
+namespace {
+
+constexpr const char* kFooter = R"(
+Each rank finds the others by hocket::init() / hocket.init(); nothing else has to be said.
+Lines of output begin with "[rank] ", unless there is one rank only. Rank 0 reads standard input.
+
+The ranks get HOCKET_RANK, HOCKET_SIZE, HOCKET_LOCAL_RANK, HOCKET_LOCAL_SIZE, HOCKET_STORE,
+HOCKET_JOB and HOCKET_KEY_FD; and, where they are not set already, PYTHONUNBUFFERED=1 and
+OMP_NUM_THREADS = cores / ranks (at least 1).
+
+When a rank fails, it is named on standard error. The others, which learn of it by their calls, have
+--grace seconds to end by themselves; then they are ended: SIGTERM, and SIGKILL one second later.
+SIGINT (Ctrl-C), SIGTERM, SIGHUP and SIGQUIT are passed on to all ranks, which have five seconds; a
+second one kills them. When the job is over, whichever way, everything that the ranks have started
+ends too.
+
+Exit code: 0 when all ranks exited with 0; else that of the rank that failed first, 128 + the signal
+that killed it (or that hocket itself was sent: 130 after Ctrl-C), 124 when --timeout ran out, 126
+and 127 when the program cannot be executed or found, 2 for wrong options, 1 when output was lost.
+
+Examples:
+  hocket run -n 4 -- python train.py --epochs 3
+  hocket run -n 2 ./a.out
+  hocket run -n 4 --log-dir logs --quiet -- python train.py   # rank 0 on screen, all in logs/
+  hocket run -n 4 --trace slow -- python train.py && hocket trace slow
+  hocket run -n 4 --metrics 127.0.0.1:9464 -- python train.py
+  hocket run -n 8 --bind none --env HOCKET_LOG=debug -- ./a.out
+
+On several hosts, start one on each, with the same --nnodes and --rendezvous, an address of host 0,
+and a copy of one key; -n is each host's own, and ranks are numbered host by host:
+  hocket key job.key
+  hocket run -n 4 --nnodes 2 --node-rank 0 --rendezvous 10.0.0.1:29400 --key job.key -- ./a.out
+  hocket run -n 2 --nnodes 2 --node-rank 1 --rendezvous 10.0.0.1:29400 --key job.key -- ./a.out
+)";
+
+struct RunArguments {
+  RunOptions options;
+  bool no_prefix = false;
+  double timeout = 0;  // seconds; 0: none
+  double grace = 1;    // seconds
+};
+
+Binding binding_from(const std::string& word) {
+  if (word == "none") return Binding::kNone;
+  if (word == "core") return Binding::kCore;
+  if (word == "auto") return Binding::kAuto;
+  throw CLI::ValidationError("--bind", "expected none, core or auto, not '" + word + "'");
+}
+
+double timeout_from(double seconds) {
+  constexpr double kLongest = 1e9;
+  if (seconds > 0 && seconds <= kLongest) return seconds;
+  throw CLI::ValidationError("--timeout", "expected a number of seconds above 0, at most 1e9");
+}
+
+double grace_from(double seconds) {
+  constexpr double kLongest = 1e6;
+  if (seconds >= 0 && seconds <= kLongest) return seconds;
+  throw CLI::ValidationError("--grace", "expected a number of seconds from 0 to 1e6");
+}
+
+int run(RunArguments& arguments) {
+  RunOptions& options = arguments.options;
+  options.prefix = !arguments.no_prefix;
+  if (arguments.timeout > 0) {
+    options.timeout = std::chrono::milliseconds(static_cast<long long>(arguments.timeout * 1e3));
+  }
+  options.grace = std::chrono::milliseconds(static_cast<long long>(arguments.grace * 1e3));
+  try {
+    return launch(options);
+  } catch (const ProgramError& error) {
+    std::fprintf(stderr, "hocket: %s\n", error.what());
+    return error.exit_code();
+  }
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Action& chosen) {
+  CLI::App* command = app.add_subcommand("run", "Run a program as the ranks of a job on this host");
+  const auto arguments = std::make_shared<RunArguments>();
+  RunOptions& options = arguments->options;
+  command->add_option("-n,--ranks", options.ranks, "Number of ranks, on this host")->required();
+  command
+      ->add_option_function<std::string>(
+          "--bind",
+          [&options](const std::string& word) { options.binding = binding_from(word); },
+          "Processors of each rank: core: each its own; auto (default): each its own,\n"
+          "if there are enough and OMP_* ask for nothing else")
+      ->type_name("none|core|auto");
+  command->add_option("--env", options.environment, "Set a variable for the ranks; may be repeated")
+      ->type_name("NAME=VALUE")
+      ->expected(1)
+      ->allow_extra_args(false)  // else it takes the program for more of its own
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command
+      ->add_option_function<double>(
+          "--timeout",
+          [arguments](double seconds) { arguments->timeout = timeout_from(seconds); },
+          "End the job after that time")
+      ->type_name("SECONDS");
+  command
+      ->add_option_function<double>(
+          "--grace",
+          [arguments](double seconds) { arguments->grace = grace_from(seconds); },
+          "How long the others may go on once a rank has failed; default 1")
+      ->type_name("SECONDS");
+  CLI::Option* const hosts =
+      command
+          ->add_option(
+              "--nnodes", options.nodes, "Number of hosts, with a launcher on each; default 1")
+          ->type_name("N");
+  command->add_option("--node-rank", options.node_rank, "Number of this host, from 0")
+      ->type_name("R")
+      ->needs(hosts);
+  command
+      ->add_option(
+          "--rendezvous", options.rendezvous, "Where the ranks of all hosts meet: at host 0")
+      ->type_name("HOST:PORT")
+      ->needs(hosts);
+  command
+      ->add_option("--key",
+                   options.key_file,
+                   "The job's key, made by `hocket key`; needed on several hosts, where the\n"
+                   "default is HOCKET_KEY_FILE; on one, the default is a fresh one")
+      ->type_name("FILE");
+  command
+      ->add_option(
+          "--log-dir", options.log_dir, "Also write each rank's output to DIR/rank-N.out and .err")
+      ->type_name("DIR");
+  command
+      ->add_option("--trace",
+                   options.trace_dir,
+                   "Write all calls of each rank into DIR, for `hocket trace DIR`")
+      ->type_name("DIR");
+  command
+      ->add_option("--audit",
+                   options.audit_dir,
+                   "Keep digests of what goes into each call and comes out of it in DIR, for "
+                   "`hocket trace --diff DIR OTHER`")
+      ->type_name("DIR");
+  command
+      ->add_option("--metrics",
+                   options.metrics,
+                   "Serve the job's metrics at http://HOST:PORT/metrics, for Prometheus")
+      ->type_name("HOST:PORT");
+  command->add_flag(
+      "-q,--quiet", options.quiet, "Standard output of rank 0 only; standard error of all");
+  command->add_flag(
+      "--keep-going",
+      options.keep_going,
+      "A rank that fails ends no other, for programs that rebuild; the job has ended\n"
+      "well if any rank has");
+  command->add_flag("--no-prefix", arguments->no_prefix, "No \"[rank] \" before lines of output");
+  command->add_flag("-v,--verbose", options.verbose, "Say what the launcher does");
+  command
+      ->add_option("program", options.command, "The program and its arguments; -- may precede it")
+      ->type_name("PROGRAM ARGS...")
+      ->required();
+  // What follows the program's name is the program's, options too.
+  command->positionals_at_end();
+  command->footer(kFooter);
+  command->callback([arguments, &chosen] { chosen = [arguments] { return run(*arguments); }; });
+}
+
+}  // namespace hocket::cli

@@ -1,0 +1,107 @@
+#include "interfaces/cli/run/binding.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <tuple>
+
+#include "hocket/error.h"
+
+namespace hocket::cli {
+namespace {
+
+int topology_number(int processor, const char* name, int otherwise) {
+  std::ifstream file(fmt::format("/sys/devices/system/cpu/cpu{}/topology/{}", processor, name));
+  int value = 0;
+  return file >> value ? value : otherwise;
+}
+
+// Units that are dealt out whole: cores, or single processors.
+std::vector<std::vector<int>> units_of(const std::vector<Processor>& processors, bool whole_cores) {
+  std::vector<std::vector<int>> units;
+  for (std::size_t i = 0; i < processors.size(); ++i) {
+    const bool same_core = i > 0 && processors[i].package == processors[i - 1].package &&
+                           processors[i].core == processors[i - 1].core;
+    if (!whole_cores || !same_core) units.emplace_back();
+    units.back().push_back(processors[i].number);
+  }
+  return units;
+}
+
+// The user has said how threads are to lie, or wants more a rank than its share.
+bool has_other_wish(const EnvironmentBlock& environment, int processors_a_rank) {
+  for (const char* name : {"OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY"}) {
+    if (environment.has(name)) return true;
+  }
+  const std::string_view text = environment.get("OMP_NUM_THREADS");
+  int threads = 0;
+  std::from_chars(text.data(), text.data() + text.size(), threads);
+  return threads > processors_a_rank;
+}
+
+}  // namespace
+
+std::vector<Processor> allowed_processors() {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  std::vector<Processor> result;
+  // More than CPU_SETSIZE processors: no binding there, the kernel refuses the short mask.
+  if (::sched_getaffinity(0, sizeof mask, &mask) != 0) return result;
+  for (int number = 0; number < CPU_SETSIZE; ++number) {
+    if (!CPU_ISSET(number, &mask)) continue;
+    result.push_back({.number = number,
+                      .package = topology_number(number, "physical_package_id", 0),
+                      .core = topology_number(number, "core_id", number)});
+  }
+  std::ranges::sort(
+      result, {}, [](const Processor& p) { return std::tuple(p.package, p.core, p.number); });
+  return result;
+}
+
+int count_cores(const std::vector<Processor>& processors) {
+  return static_cast<int>(units_of(processors, true).size());
+}
+
+std::vector<cpu_set_t> share_out(const std::vector<Processor>& processors, int ranks) {
+  const bool whole_cores = count_cores(processors) >= ranks;
+  const auto units = units_of(processors, whole_cores);
+  const auto count = static_cast<int>(units.size());
+  if (ranks < 1 || count < ranks) return {};
+  std::vector<cpu_set_t> result(static_cast<std::size_t>(ranks));
+  for (int rank = 0; rank < ranks; ++rank) {
+    cpu_set_t& set = result[static_cast<std::size_t>(rank)];
+    CPU_ZERO(&set);
+    for (int unit = count * rank / ranks; unit < count * (rank + 1) / ranks; ++unit) {
+      for (const int number : units[static_cast<std::size_t>(unit)]) CPU_SET(number, &set);
+    }
+  }
+  return result;
+}
+
+std::vector<cpu_set_t> bind_ranks(Binding binding,
+                                  const std::vector<Processor>& processors,
+                                  int ranks,
+                                  const EnvironmentBlock& environment) {
+  const auto count = static_cast<int>(processors.size());
+  switch (binding) {
+    case Binding::kNone:
+      return {};
+    case Binding::kCore:
+      if (count < ranks) {
+        throw InvalidArgument(fmt::format(
+            "--bind core: {} ranks, but only {} processors may be used here; use --bind auto, or "
+            "fewer ranks",
+            ranks,
+            count));
+      }
+      return share_out(processors, ranks);
+    case Binding::kAuto:
+      if (ranks == 1 || count < ranks || has_other_wish(environment, count / ranks)) return {};
+      return share_out(processors, ranks);
+  }
+  return {};
+}
+
+}  // namespace hocket::cli

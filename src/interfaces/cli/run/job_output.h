@@ -1,0 +1,70 @@
+// All streams of a job and the two sinks they go to.
+#pragma once
+
+#include <poll.h>
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "interfaces/cli/run/output.h"
+
+namespace hocket::cli {
+
+struct JobOutputOptions {
+  bool prefix = true;
+  bool quiet = false;          // standard output of rank 0 alone
+  bool colour_allowed = true;  // where a sink is a terminal
+  std::string log_dir;
+};
+
+// A resource: the launcher's ends of the ranks' pipes. Movable; one thread.
+class JobOutput {
+ public:
+  explicit JobOutput(JobOutputOptions options);
+
+  // The other end of a new stream of `rank`: its standard output or error.
+  enum class Kind { kOut, kErr };
+  Fd add(int rank, Kind kind);
+
+  // A line of the launcher's own, to standard error.
+  void say(std::string_view line);
+
+  // One turn of an event loop: what to poll for, and what to do with the answer.
+  void add_to(std::vector<pollfd>& wait) const;
+  void move(std::span<const pollfd> answer);
+  // Reads what a rank has written so far.
+  void drain(int rank);
+  // Unfinished lines of streams that have been silent for a while.
+  void flush_idle(Stream::Clock::time_point now);
+  std::optional<Stream::Clock::time_point> next_flush() const;
+
+  // From here on nobody writes: a stream that has nothing is at its end.
+  void writers_are_gone() { writers_are_gone_ = true; }
+  // True while there is something to read or to write.
+  bool is_open() const;
+  // What of the output could not be written, and why, for people; empty: nothing is known to be
+  // lost.
+  std::string lost() const;
+  // Gives up what has not been written. Also what a forked child does with its copy.
+  void abandon();
+
+ private:
+  struct Entry {
+    int rank;
+    Stream stream;
+  };
+  bool is_shared() const { return out_ == err_; }
+  std::string prefix(int rank, const Sink& sink) const;
+  void read(Stream& stream);
+
+  JobOutputOptions options_;
+  std::shared_ptr<Sink> out_;
+  std::shared_ptr<Sink> err_;  // the same one where both are one terminal or file
+  std::vector<Entry> entries_;
+  bool writers_are_gone_ = false;
+};
+
+}  // namespace hocket::cli

@@ -1,0 +1,252 @@
+#include "interfaces/cli/run/job_plan.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <filesystem>
+#include <system_error>
+
+#include "interfaces/cli/address.h"
+#include "interfaces/cli/run/meeting.h"
+#include "interfaces/cli/run/program.h"
+
+namespace hocket::cli {
+namespace {
+
+void check_nodes(const RunOptions& options) {
+  if (options.nodes < 1 || options.nodes > kMaxRanks) {
+    throw InvalidArgument(fmt::format(
+        "--nnodes {}: the number of hosts must be from 1 to {}", options.nodes, kMaxRanks));
+  }
+  if (options.node_rank < 0 || options.node_rank >= options.nodes) {
+    throw InvalidArgument(fmt::format(
+        "--node-rank {}: hosts are numbered from 0 to {}", options.node_rank, options.nodes - 1));
+  }
+  if (options.nodes == 1) return;
+  if (options.rendezvous.empty()) {
+    throw InvalidArgument(
+        "--nnodes needs --rendezvous HOST:PORT, an address of host 0 and a free port there");
+  }
+  if (parse_address(options.rendezvous, "--rendezvous").port == 0) {
+    throw InvalidArgument("--rendezvous: all hosts must be given one port, and 0 is none");
+  }
+}
+
+// Between hosts nobody hands a key over: it is in a file on each. On one host a fresh one does.
+Key find_key(const RunOptions& options, const EnvironmentBlock& environment) {
+  if (options.nodes == 1 && options.key_file.empty()) return Key::generate();
+  const std::string file =
+      options.key_file.empty() ? std::string(environment.get("HOCKET_KEY_FILE")) : options.key_file;
+  if (!file.empty()) return Key::from_file(file);
+  throw InvalidArgument(
+      "--nnodes needs the job's key: `hocket key FILE` makes one; copy it to every host and give "
+      "--key FILE, or set HOCKET_KEY_FILE");
+}
+
+// What ranks are told, which no user's value replaces.
+constexpr std::array<std::string_view, 8> kOwnVariables{"HOCKET_RANK",
+                                                        "HOCKET_SIZE",
+                                                        "HOCKET_LOCAL_RANK",
+                                                        "HOCKET_LOCAL_SIZE",
+                                                        "HOCKET_STORE",
+                                                        "HOCKET_JOB",
+                                                        "HOCKET_KEY_FD",
+                                                        "HOCKET_WITHIN"};
+
+void check(const RunOptions& options) {
+  if (options.ranks < 1 || options.ranks > kMaxRanks) {
+    throw InvalidArgument(
+        fmt::format("-n {}: the number of ranks must be from 1 to {}", options.ranks, kMaxRanks));
+  }
+  for (const std::string& setting : options.environment) {
+    if (setting.find('=') == std::string::npos || setting.front() == '=') {
+      throw InvalidArgument(fmt::format("--env {}: expected NAME=VALUE", setting));
+    }
+    const std::string_view name(setting.data(), setting.find('='));
+    if (std::ranges::find(kOwnVariables, name) != kOwnVariables.end()) {
+      throw InvalidArgument(
+          fmt::format("--env {}: {} is set by hocket run itself, of each rank", setting, name));
+    }
+  }
+}
+
+// The ranks may go elsewhere.
+std::string absolute(std::string_view option, const std::string& folder) {
+  std::error_code error;
+  const auto path = std::filesystem::absolute(folder, error);
+  if (!error) return path.string();
+  throw InvalidArgument(
+      fmt::format("{} {}: the folder that this runs in cannot be found: {}; go to another one",
+                  option,
+                  folder,
+                  error.message()));
+}
+
+// Standard descriptors that are closed would be taken by pipes.
+void open_standard_descriptors() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+    if (::fcntl(fd, F_GETFD) < 0) checked_fd(::open("/dev/null", O_RDWR), "/dev/null").release();
+  }
+}
+
+// Two pipes a rank are two descriptors a rank here, and four while the guardian is forked.
+rlim_t allow_open_files(int ranks) {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  const rlim_t before = limit.rlim_cur;
+  const auto needed = static_cast<rlim_t>(ranks) * 8 + 64;
+  if (before < needed) {
+    limit.rlim_cur = std::min(needed, limit.rlim_max);
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+  }
+  return before;
+}
+
+// Blocks them and returns where they arrive. Those that were ignored when we were started (nohup)
+// stay so.
+Fd take_signals(sigset_t& mask_before) {
+  ::signal(SIGPIPE, SIG_IGN);  // a reader that is gone is an error code
+  ::signal(SIGCHLD, SIG_DFL);
+  sigset_t set;
+  ::sigemptyset(&set);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGUSR1, SIGUSR2}) {
+    struct sigaction action {};
+    ::sigaction(number, nullptr, &action);
+    if (action.sa_handler != SIG_IGN) ::sigaddset(&set, number);
+  }
+  ::sigprocmask(SIG_BLOCK, &set, &mask_before);
+  return checked_fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), "cannot make a signalfd");
+}
+
+std::string job_name() {
+  // A second key's digits: unique, and nothing of the job's own key.
+  const Key noise = Key::generate();
+  std::string name = "run-";
+  for (std::size_t i = 0; i < 6; ++i)
+    name += fmt::format("{:02x}", std::to_integer<int>(noise.bytes()[i]));
+  return name;
+}
+
+// The variables of other launchers that this one was started with, which say nothing of its ranks.
+std::string outer_launchers(const EnvironmentBlock& environment) {
+  std::string names;
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "RANK", "SLURM_PROCID"}) {
+    if (environment.has(name)) names += (names.empty() ? "" : ",") + std::string(name);
+  }
+  return names;
+}
+
+EnvironmentBlock common_environment(const RunOptions& options, const std::string& job) {
+  EnvironmentBlock environment = EnvironmentBlock::inherited();
+  environment.erase("HOCKET_KEY_FILE");
+  environment.set("HOCKET_LOCAL_SIZE", std::to_string(options.ranks));
+  environment.set("HOCKET_JOB", job);
+  environment.set("HOCKET_KEY_FD", std::to_string(kKeyFd));
+  environment.erase("HOCKET_CHILD_OF");  // these are ranks of their own
+  environment.erase("HOCKET_WITHIN");
+  const std::string outer = outer_launchers(environment);
+  if (!outer.empty()) environment.set("HOCKET_WITHIN", outer);
+  if (!options.trace_dir.empty()) {
+    environment.set("HOCKET_TRACE", absolute("--trace", options.trace_dir));
+  }
+  if (!options.audit_dir.empty()) {
+    environment.set("HOCKET_AUDIT", absolute("--audit", options.audit_dir));
+  }
+  if (!options.metrics.empty()) environment.set("HOCKET_METRICS", "count");
+  // Output goes through a pipe, which Python would fill before it shows anything.
+  if (!environment.has("PYTHONUNBUFFERED")) environment.set("PYTHONUNBUFFERED", "1");
+  return environment;
+}
+
+void apply_user_settings(EnvironmentBlock& environment, const RunOptions& options) {
+  for (const std::string& setting : options.environment) {
+    const std::size_t equals = setting.find('=');
+    environment.set(setting.substr(0, equals), setting.substr(equals + 1));
+  }
+}
+
+Fd open_null(int flags) { return checked_fd(::open("/dev/null", flags | O_CLOEXEC), "/dev/null"); }
+
+// Our own standard input, for rank 0.
+Fd share_stdin() {
+  return checked_fd(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3), "cannot share standard input");
+}
+
+JobOutput make_output(const RunOptions& options, const EnvironmentBlock& environment) {
+  if (!options.log_dir.empty()) {
+    std::error_code error;
+    std::filesystem::create_directories(options.log_dir, error);
+    if (error) {
+      throw InvalidArgument(fmt::format(
+          "--log-dir {}: cannot make the folder: {}", options.log_dir, error.message()));
+    }
+  }
+  return JobOutput({.prefix = options.prefix && (options.ranks > 1 || options.nodes > 1),
+                    .quiet = options.quiet,
+                    .colour_allowed = environment.get("NO_COLOR").empty(),
+                    .log_dir = options.log_dir});
+}
+
+}  // namespace
+
+JobPlan plan_job(const RunOptions& options) {
+  check(options);
+  ::signal(SIGXFSZ, SIG_IGN);  // a file that is too large is an error code
+  open_standard_descriptors();
+  check_nodes(options);
+  const Key secret = find_key(options, EnvironmentBlock::inherited());
+  const std::string job = options.nodes == 1 ? job_name() : "run at " + options.rendezvous;
+  EnvironmentBlock environment = common_environment(options, job);
+  apply_user_settings(environment, options);
+  const Program program =
+      find_program(options.command.front(), std::string(environment.get("PATH")));
+  if (program.path.empty()) throw ProgramError(program.problem, program.exit_code);
+
+  const auto processors = allowed_processors();
+  const auto sets = bind_ranks(options.binding, processors, options.ranks, environment);
+  if (!environment.has("OMP_NUM_THREADS")) {
+    const int share = std::max(1, count_cores(processors) / options.ranks);
+    environment.set("OMP_NUM_THREADS", std::to_string(share));
+  }
+
+  // Nothing has been made so far that would have to be taken back, and a signal ends the wait.
+  Layout layout{.first_rank = 0, .size = options.ranks};
+  if (options.node_rank != 0) layout = ask_for_layout(options, secret, job);
+
+  JobPlan plan{.launch = {},
+               .output = make_output(options, environment),
+               .secret = secret,
+               .job = job,
+               .first_rank = layout.first_rank,
+               .signals = {}};
+  plan.launch.program = program.path;
+  plan.launch.size = layout.size;
+  plan.launch.arguments = options.command;
+  plan.launch.key = Fd(plan.secret.to_fd());
+  plan.launch.foreground_group = ::getpgrp();
+  plan.launch.open_files = allow_open_files(options.ranks);
+  for (int local = 0; local < options.ranks; ++local) {
+    const int rank = layout.first_rank + local;
+    RankPlan part;
+    part.rank = rank;
+    part.environment = environment;
+    part.environment.set("HOCKET_RANK", std::to_string(rank));
+    part.environment.set("HOCKET_LOCAL_RANK", std::to_string(local));
+    part.in = rank == 0 ? share_stdin() : open_null(O_RDONLY);
+    part.out = plan.output.add(rank, JobOutput::Kind::kOut);
+    part.err = plan.output.add(rank, JobOutput::Kind::kErr);
+    if (!sets.empty()) part.cpus = sets[static_cast<std::size_t>(local)];
+    part.own_process_group = rank != 0 || ::isatty(STDIN_FILENO) == 0;
+    plan.launch.ranks.push_back(std::move(part));
+  }
+  plan.signals = take_signals(plan.launch.signal_mask);
+  return plan;
+}
+
+}  // namespace hocket::cli

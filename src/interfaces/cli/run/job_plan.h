@@ -1,0 +1,40 @@
+// From options to a plan: everything about a job that can be refused is refused here, before any
+// process is started.
+#pragma once
+
+#include <string>
+
+#include "hocket/store.h"
+#include "interfaces/cli/run/job_output.h"
+#include "interfaces/cli/run/launch_plan.h"
+#include "interfaces/cli/run/launcher.h"
+
+namespace hocket::cli {
+
+// A resource.
+struct JobPlan {
+  LaunchPlan launch;
+  JobOutput output;
+  Key secret;
+  std::string job;  // its name, no secret
+  int first_rank;   // of this host's
+  Fd signals;       // a signalfd: what the launcher is told while it runs
+};
+
+// Why the program of a job cannot be run: ends `hocket run` with the code that a shell has for it.
+class ProgramError : public InvalidArgument {
+ public:
+  ProgramError(const std::string& message, int exit_code)
+      : InvalidArgument(message), exit_code_(exit_code) {}
+  int exit_code() const noexcept { return exit_code_; }
+
+ private:
+  int exit_code_;
+};
+
+// On several hosts, where this is not the first of them, it waits for their launchers. Blocks, from
+// here on, the signals that the launcher handles. Throws InvalidArgument (ProgramError for the
+// program), RendezvousError and SystemError.
+JobPlan plan_job(const RunOptions& options);
+
+}  // namespace hocket::cli

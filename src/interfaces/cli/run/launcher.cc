@@ -1,0 +1,401 @@
+#include "interfaces/cli/run/launcher.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "hocket/live.h"
+#include "hocket/run_clock.h"
+#include "hocket/store.h"
+#include "interfaces/cli/address.h"
+#include "interfaces/cli/run/environment_block.h"
+#include "interfaces/cli/run/guardian.h"
+#include "interfaces/cli/run/job_plan.h"
+#include "interfaces/cli/run/job_state.h"
+#include "interfaces/cli/run/meeting.h"
+#include "interfaces/cli/run/output.h"
+#include "interfaces/cli/run/process_tree.h"
+
+namespace hocket::cli {
+namespace {
+
+using Clock = RunClock;
+constexpr std::chrono::milliseconds kSameWish{100};
+constexpr std::chrono::milliseconds kForSuspects{
+    1000};  // who may have failed before the first seen
+constexpr std::chrono::milliseconds kForACoreFile{200};  // between two looks
+constexpr std::chrono::milliseconds kLookAround{20};     // while other hosts have not come
+constexpr std::size_t kMaxClients = 1 << 14;             // of a store for several hosts
+
+// The event loop, from the first fork to the last line of output. One thread.
+class Launcher {
+ public:
+  Launcher(const RunOptions& options, JobPlan plan)
+      : options_(options),
+        first_rank_(plan.first_rank),
+        state_(options.ranks, plan.first_rank),
+        size_(plan.launch.size),
+        output_(std::move(plan.output)),
+        key_(plan.secret),
+        job_(plan.job),
+        signals_(std::move(plan.signals)),
+        guardian_(std::move(plan.launch), [this] {
+          output_.abandon();
+          signals_.reset();
+        }) {}
+
+  int run() {
+    const RunClock::Watch watch;
+    store_ = serve();
+    const auto metrics = serve_metrics();
+    const std::string address = store_ ? store_->address() : options_.rendezvous;
+    tell_verbosely("the store is on {}, the guardian is pid {}", address, guardian_.pid());
+    if (options_.timeout) time_limit_ = Clock::now() + *options_.timeout;
+    if (options_.nodes > 1 && store_) {
+      if (const auto code = meet(address)) return without_ranks(*code);
+    }
+    tell_verbosely("ranks {} to {} of {}", first_rank_, first_rank_ + options_.ranks - 1, size_);
+    guardian_.start(address, size_);
+    while (!all_ended_) turn();
+    guardian_.reap();
+    report_culprit();
+    tell_verbosely("the job ended, exit code {}", exit_code());
+    output_.writers_are_gone();
+    while (output_.is_open()) turn();
+    return told_what_was_lost() && exit_code() == 0 ? 1 : exit_code();
+  }
+
+ private:
+  // On several hosts that of host 0 serves for all. One host needs no network.
+  std::optional<StoreServer> serve() const {
+    StoreServer::Options options{.key = key_, .job = job_, .size = size_};
+    options.address = fmt::format("unix:hocket-{}-{}", ::geteuid(), job_);
+    if (options_.nodes > 1) {
+      // How many ranks there will be is not known yet.
+      options.size = 0;
+      options.max_clients = kMaxClients;
+      options.max_strangers = kMaxClients / 2;
+      if (options_.node_rank != 0) return std::nullopt;
+      const Address address = parse_address(options_.rendezvous, "--rendezvous");
+      options.address = address.host;
+      options.port = address.port;
+    }
+    return StoreServer(std::move(options));
+  }
+
+  // Of the store that is served here; it outlives who asks.
+  std::function<std::optional<std::size_t>()> store_clients() const {
+    if (!store_) return {};
+    return [this] { return std::optional(store_->clients()); };
+  }
+
+  std::optional<MetricsServer> serve_metrics() {
+    if (options_.metrics.empty()) return std::nullopt;
+    MetricsServer server(MetricsServer::Options{
+        .address = options_.metrics,
+        .token = std::string(EnvironmentBlock::inherited().get("HOCKET_METRICS_TOKEN")),
+        .job = job_,
+        .store_clients = store_clients()});
+    tell_verbosely("metrics are at http://{}/metrics", server.address());
+    return server;
+  }
+
+  // On host 0: waits for the launchers of the other hosts. Returns what to exit with instead, where
+  // that was wished; no rank has been started then.
+  std::optional<int> meet(const std::string& address) {
+    Meeting meeting(options_, key_, job_, address);
+    for (;;) {
+      if (const auto layout = meeting.look()) {
+        size_ = layout->size;
+        return std::nullopt;
+      }
+      if (const std::string late = meeting.long_wait(); !late.empty()) tell("{}", late);
+      std::vector<pollfd> wait{{signals_.get(), POLLIN, 0}};
+      output_.add_to(wait);
+      ::poll(wait.data(), wait.size(), static_cast<int>(kLookAround.count()));
+      output_.move(std::span(wait).subspan(1));
+      signalfd_siginfo info{};
+      while (::read(signals_.get(), &info, sizeof info) == sizeof info) {
+        const int number = static_cast<int>(info.ssi_signo);
+        if (number == SIGTSTP) ::raise(SIGSTOP);
+        if (number == SIGTSTP || number == SIGUSR1 || number == SIGUSR2) continue;
+        tell("{}: no rank has been started", signal_name(number));
+        return 128 + number;
+      }
+      if (time_limit_ && Clock::now() >= *time_limit_) {
+        time_limit_.reset();
+        tell("the time limit of {} s is over; other hosts have not come, and no rank was started",
+             std::chrono::duration<double>(*options_.timeout).count());
+        return kExitTimeout;
+      }
+    }
+  }
+
+  int without_ranks(int code) {
+    all_ended_ = true;
+    output_.writers_are_gone();
+    while (output_.is_open()) turn();
+    return code;
+  }
+
+  bool told_what_was_lost() {
+    const std::string lost = output_.lost();
+    if (lost.empty()) return false;
+    tell("not all output could be written to {}", lost);
+    while (output_.is_open()) turn();
+    return true;
+  }
+
+  // Waits for something to happen, and does what it asks for.
+  void turn() {
+    std::vector<pollfd> wait{{all_ended_ ? -1 : guardian_.fd(), POLLIN, 0},
+                             {signals_.get(), POLLIN, 0}};
+    output_.add_to(wait);
+    ::poll(wait.data(), wait.size(), milliseconds_to_next_event());
+    output_.move(std::span(wait).subspan(2));
+    if (wait[1].revents != 0) take_signals();
+    if (wait[0].revents != 0) take_reports();
+    look_at_the_clock();
+  }
+
+  void take_reports() {
+    try {
+      while (!all_ended_) {
+        const auto report = guardian_.next_report();
+        if (!report) return;
+        take(*report);
+      }
+    } catch (const SystemError& error) {
+      guardian_died(error.what());
+    }
+  }
+
+  void take(const GuardianReport& report) {
+    switch (report.kind) {
+      case GuardianReport::Kind::kStarted:
+        state_.started(report.rank, report.value);
+        tell_verbosely("rank {} is pid {}", report.rank, report.value);
+        return;
+      case GuardianReport::Kind::kNotStarted:
+        return ended({.rank = report.rank, .start_error = report.value});
+      case GuardianReport::Kind::kEnding:
+        return state_.ending(report.rank);
+      case GuardianReport::Kind::kEnded:
+        return ended({.rank = report.rank, .pid = state_.pid(report.rank), .status = report.value});
+      case GuardianReport::Kind::kAllEnded:
+        all_ended_ = true;
+        if (report.value > 0) {
+          tell_verbosely("ended {} processes that the ranks had left", report.value);
+        }
+        return;
+    }
+  }
+
+  void ended(const RankEnd& end) {
+    // What it said last belongs before what is said about it.
+    output_.drain(end.rank);
+    const bool first_failure = end.failed() && !state_.has_failure();
+    if (store_) {
+      for (const int rank : store_->departures()) state_.said_goodbye(rank);
+      store_->rank_ended(end.rank, size_, end.how());
+    }
+    state_.ended(end);
+    if (!end.failed()) {
+      any_ended_well_ = true;
+      tell_verbosely("rank {} (pid {}) ended well", end.rank, end.pid);
+    }
+    if (options_.keep_going && end.failed() && !ending_by_wish_) {
+      tell("{}; {} ranks go on", end.describe(), state_.living());
+    } else if (!ending_by_wish_ && first_failure) {
+      // Others that were on their way out are waited for, to name the right one.
+      report_at_ = Clock::now() + kForSuspects;
+      others_at_failure_ = state_.living();
+      end_at_ = Clock::now() + options_.grace;
+    }
+    if (state_.has_failure() && !state_.awaits_suspects()) report_culprit();
+  }
+
+  void report_culprit() {
+    if (!state_.has_failure() || reported_ || ending_by_wish_ || options_.keep_going) return;
+    reported_ = true;
+    tell("{}{}", state_.culprit().describe(), others_clause());
+  }
+
+  std::string others_clause() const {
+    if (others_at_failure_ == 0) return "";
+    const bool one = others_at_failure_ == 1;
+    const std::string others =
+        one ? "the other rank" : fmt::format("the other {} ranks", others_at_failure_);
+    if (options_.grace.count() == 0) return "; ending " + others;
+    return fmt::format("; {} {} {} s to end",
+                       others,
+                       one ? "has" : "have",
+                       std::chrono::duration<double>(options_.grace).count());
+  }
+
+  // Asks all ranks to end, and kills them when the time is up.
+  void end_ranks() {
+    end_at_.reset();
+    guardian_.signal(SIGTERM);
+    kill_at_ = Clock::now() + kGraceAfterTerm;
+  }
+
+  void take_signals() {
+    signalfd_siginfo info{};
+    while (::read(signals_.get(), &info, sizeof info) == sizeof info) {
+      const int number = static_cast<int>(info.ssi_signo);
+      // The terminal's driver signals the whole foreground group by itself.
+      const bool from_terminal = info.ssi_code == SI_KERNEL;
+      switch (number) {
+        case SIGINT:
+        case SIGTERM:
+        case SIGHUP:
+        case SIGQUIT:
+          asked_to_end(number, from_terminal);
+          break;
+        case SIGTSTP:
+          guardian_.signal(SIGSTOP);
+          ::raise(SIGSTOP);
+          guardian_.signal(SIGCONT);
+          break;
+        default:
+          guardian_.signal(number, from_terminal);
+      }
+    }
+  }
+
+  void asked_to_end(int number, bool from_terminal) {
+    if (all_ended_) return output_.abandon();  // only a reader who does not read keeps us
+    const auto now = Clock::now();
+    // Some senders signal the process and its group: that is one wish.
+    const bool repeated = std::exchange(last_wish_, now) + kSameWish > now;
+    if (repeated) return;
+    if (ending_by_wish_) {
+      tell("{} again: killing the ranks", signal_name(number));
+      guardian_.signal(SIGKILL);
+      return;
+    }
+    report_culprit();
+    tell("{}: ending {} ranks", signal_name(number), state_.living());
+    guardian_.signal(number, from_terminal);
+    ending_by_wish_ = 128 + number;
+    end_at_.reset();
+    kill_at_ = now + kGraceAfterSignal;
+  }
+
+  // Killed now, a rank that has crashed would leave half a core file.
+  bool any_dumps_core() {
+    for (const int rank : state_.suspects()) {
+      if (!is_ending(state_.pid(rank))) continue;
+      if (!std::exchange(told_of_core_file_, true)) {
+        tell("rank {} (pid {}) ends, which takes long: its core file may be being written",
+             rank,
+             state_.pid(rank));
+      }
+      return true;
+    }
+    return false;
+  }
+
+  void look_at_the_clock() {
+    const auto now = Clock::now();
+    output_.flush_idle(now);
+    if (report_at_ && now >= *report_at_) {
+      report_at_.reset();
+      if (any_dumps_core()) {
+        report_at_ = now + kForACoreFile;
+      } else {
+        report_culprit();
+      }
+    }
+    if (end_at_ && now >= *end_at_) end_ranks();
+    if (kill_at_ && now >= *kill_at_ && !ending_by_wish_ && any_dumps_core()) {
+      kill_at_ = now + kForACoreFile;
+    } else if (kill_at_ && now >= *kill_at_) {
+      kill_at_.reset();
+      tell_verbosely("the grace period is over: killing {} ranks", state_.living());
+      guardian_.signal(SIGKILL);
+    }
+    if (time_limit_ && now >= *time_limit_) {
+      time_limit_.reset();
+      if (ending_by_wish_ || (state_.has_failure() && !options_.keep_going)) return;
+      tell("the time limit of {} s is over; ending {} ranks",
+           std::chrono::duration<double>(*options_.timeout).count(),
+           state_.living());
+      ending_by_wish_ = kExitTimeout;
+      end_ranks();
+    }
+  }
+
+  int milliseconds_to_next_event() const {
+    std::optional<Clock::time_point> next = output_.next_flush();
+    for (const auto& time : {report_at_, end_at_, kill_at_, time_limit_}) {
+      if (time && (!next || *time < *next)) next = time;
+    }
+    if (!next) return -1;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*next - Clock::now());
+    return static_cast<int>(std::clamp<long long>(left.count(), 0, 1'000'000));
+  }
+
+  // The kernel kills the ranks then; what they started has become ours.
+  void guardian_died(const char* why) {
+    kill_descendants();
+    all_ended_ = guardian_lost_ = true;
+    tell("{}; all ranks have been killed", why);
+  }
+
+  int exit_code() const {
+    if (ending_by_wish_) return *ending_by_wish_;
+    if (options_.keep_going && any_ended_well_) return 0;
+    if (state_.has_failure()) return state_.culprit().exit_code();
+    return guardian_lost_ ? 1 : 0;
+  }
+
+  template <typename... Args>
+  void tell(fmt::format_string<Args...> format, Args&&... args) {
+    output_.say("hocket: " + fmt::format(format, std::forward<Args>(args)...));
+  }
+  template <typename... Args>
+  void tell_verbosely(fmt::format_string<Args...> format, Args&&... args) {
+    if (options_.verbose) tell(format, std::forward<Args>(args)...);
+  }
+
+  const RunOptions& options_;
+  std::optional<StoreServer> store_;  // on several hosts that of the first has it
+  int first_rank_;
+  JobState state_;
+  int size_;  // ranks of the job; on host 0 of several not known at first
+  JobOutput output_;
+  Key key_;
+  std::string job_;
+  Fd signals_;
+  Guardian guardian_;
+
+  bool all_ended_ = false;
+  bool guardian_lost_ = false;
+  bool reported_ = false;
+  bool told_of_core_file_ = false;
+  bool any_ended_well_ = false;
+  int others_at_failure_ = 0;
+  std::optional<int> ending_by_wish_;  // a signal's or the time limit's: the exit code it makes
+  Clock::time_point last_wish_{};
+  std::optional<Clock::time_point> report_at_;  // the culprit, at the latest
+  std::optional<Clock::time_point> end_at_;     // the ranks that another's failure has left
+  std::optional<Clock::time_point> kill_at_;
+  std::optional<Clock::time_point> time_limit_;
+};
+
+}  // namespace
+
+int launch(const RunOptions& options) {
+  become_subreaper();  // for the case that the guardian dies
+  return Launcher(options, plan_job(options)).run();
+}
+
+}  // namespace hocket::cli

@@ -1,0 +1,119 @@
+// The ranks' output: many streams into one terminal, file or pipe, whole lines at a time.
+//
+// A line ends with '\n' or '\r' (progress bars). What a rank writes without an end of line is held
+// back until the end comes, until the rank has been silent for kIdle, or until it is longer than
+// kLongestLine. A line that long goes out in pieces, and has its sink to itself until it ends, its
+// rank is silent, or it is longer than kLongestKept. So lines of two ranks never mix, and a prompt
+// still shows. Nothing is buffered without bound: while a sink is not read, or is another's, the
+// ranks that write to it are not read.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "hocket/run_clock.h"
+#include "interfaces/cli/fd.h"
+
+namespace hocket::cli {
+
+inline constexpr std::chrono::milliseconds kIdle{200};
+inline constexpr std::size_t kLongestLine = std::size_t{1} << 16;
+inline constexpr std::size_t kLongestKept = std::size_t{1}
+                                            << 24;  // others wait no longer than that
+
+// A resource: where lines go; the descriptor is not owned. One thread. Never blocks, but for a
+// terminal or pipe that takes less than one page although it said it was ready.
+class Sink {
+ public:
+  explicit Sink(int fd) noexcept : fd_(fd) {}
+
+  int fd() const noexcept { return fd_; }
+  bool wants_to_write() const noexcept { return !pending_.empty() && !broken_; }
+  bool is_full() const noexcept { return pending_.size() >= kFull; }
+  // Nobody reads it any more.
+  bool is_broken() const noexcept { return broken_; }
+  // What made writing fail (errno), other than a reader that went away; 0: nothing.
+  int error() const noexcept { return error_; }
+
+  // Adds a piece of a line, or a whole one, of `owner` (any number that tells streams apart).
+  // `prefix` goes before it where it begins a line.
+  void put(int owner, std::string_view prefix, std::string_view text);
+  // Ends a line that `owner` has left unfinished, if it is the last.
+  void end_line(int owner);
+  // A long line of `owner` is under way: until it has ended, or is given up, others wait.
+  void keep_for(int owner) noexcept { kept_for_ = owner; }
+  void let_go(int owner) noexcept {
+    if (kept_for_ == owner) kept_for_ = kNobody;
+  }
+  bool is_for(int owner) const noexcept { return kept_for_ == kNobody || kept_for_ == owner; }
+  // Adds a line of the launcher's own.
+  void put_line(std::string_view text);
+  // Gives up what is pending and everything to come.
+  void abandon() noexcept;
+  // Writes what the descriptor, known to be ready, takes at once.
+  void write_some();
+
+ private:
+  static constexpr std::size_t kFull = std::size_t{1} << 18;
+  static constexpr int kNobody = -1;
+
+  int fd_;
+  std::string pending_;
+  std::size_t written_ = 0;    // bytes of pending_ that are out
+  int line_owner_ = kNobody;   // whose unfinished line is the last
+  int kept_for_ = kNobody;     // who alone may write
+  bool at_line_start_ = true;  // false: in the middle of it; true with an owner: after '\r'
+  bool broken_ = false;
+  int error_ = 0;
+};
+
+// A resource: one stream of one rank. One thread.
+class Stream {
+ public:
+  struct Options {
+    int owner = 0;
+    std::string prefix;
+    Sink* sink = nullptr;  // absent: not shown
+    Fd log;                // absent: not logged
+  };
+  using Clock = RunClock;
+
+  Stream(Fd source, Options options) : source_(std::move(source)), options_(std::move(options)) {}
+
+  int fd() const noexcept { return source_.get(); }
+  bool is_open() const noexcept { return source_.valid(); }
+  bool can_read() const noexcept {
+    return is_open() && !(options_.sink && (options_.sink->is_full() || !is_its_turn()));
+  }
+  // Reads what there is, at most one buffer; closes itself at the end of the stream. True while
+  // there may be more.
+  bool read_some();
+  // True while text without an end of line is held back, or others for the rest of a long one.
+  bool holds_back() const noexcept { return !partial_.empty() || keeps_sink_; }
+  Clock::time_point last_read() const noexcept { return last_read_; }
+  void last_read(Clock::time_point time) noexcept { last_read_ = time; }
+  void flush_partial();
+  void close();
+  // What ended the log (errno); 0: nothing.
+  int log_error() const noexcept { return log_error_; }
+
+ private:
+  void take(std::string_view text);
+  void log(std::string_view text);
+  void show(std::string_view text);
+  bool is_its_turn() const noexcept { return options_.sink->is_for(options_.owner); }
+
+  Fd source_;
+  Options options_;
+  std::string partial_;
+  std::size_t long_bytes_ = 0;  // of a long line, so far
+  bool keeps_sink_ = false;     // for the rest of it
+  Clock::time_point last_read_{};
+  int log_error_ = 0;
+};
+
+}  // namespace hocket::cli

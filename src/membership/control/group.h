@@ -1,0 +1,185 @@
+// What the ranks of one group know of each other beside their data: who is in which call, what
+// ended the group, who refused what.
+//
+// Lives in a block of the host's segment. Everything a peer writes is copied once and then checked.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "engine/call.h"
+#include "foundation/base/atomic.h"
+#include "hocket/error.h"
+#include "membership/control/cause.h"
+#include "membership/control/host.h"
+
+namespace hocket::control {
+
+// A call as its rank announced it. A value.
+struct Record {
+  std::uint64_t sequence = 0;
+  std::uint64_t fingerprint = 0;
+  engine::Signature signature;
+  bool refused = false;
+};
+
+// What ended a group: the first thing that went wrong, the same for every rank. A value.
+struct Failure {
+  Cause cause = Cause::kUnknown;
+  int reporter = -1;            // group rank
+  int culprit = -1;             // group rank that died, aborted, differs
+  std::uint64_t sequence = 0;   // the call it happened in
+  std::uint64_t missing = 0;    // kLate: bit i: rank i (of the first 64) had not come
+  engine::Signature signature;  // the reporter's call
+  engine::Signature other;      // kDifferent, kPartsDiffer: the culprit's call
+  // What a person is told beside the cause, and nothing decides by: the words of an abort or of a
+  // refusal, how long was waited. At most kTextBytes.
+  std::string text;
+  static constexpr std::size_t kTextBytes = 200;
+
+  ErrorCode code() const noexcept { return code_of(cause); }
+};
+
+// A call of rebuild whose arguments a rank has refused. A value.
+struct RebuildRefusal {
+  std::uint64_t count = 0;  // which of its refused calls, from 1; see rebuild_turns.h
+  std::uint64_t after = 0;  // the number of the rank's last call before it
+  std::string reason;
+};
+
+inline constexpr std::size_t kRecords = 32;
+inline constexpr std::size_t kDeviceCalls = 256;
+// A call of GPUs: its number, and the fingerprint of all calls up to it. A value.
+struct DeviceCall {
+  std::uint64_t sequence = 0, fingerprint = 0;
+  bool operator==(const DeviceCall&) const = default;
+};
+// Between two questions to the other hosts.
+inline constexpr std::chrono::milliseconds kAskPause{20};
+
+struct GroupHeader;
+struct GroupMember;
+class Succession;
+
+// One rank's view of its group's block. A resource in that the block is not held by it: whoever
+// made it releases it. One thread at a time but for `fail` and `failed`.
+class GroupControl {
+ public:
+  static std::size_t bytes(int size);
+  // Writes an empty group into zeroed memory. `places`: of each member.
+  static void format(std::byte* memory, std::span<const int> places);
+  // `host_ranks`: the place of each member, which outlives this. `entry`: of a group with members
+  // on several hosts.
+  GroupControl(HostControl& host,
+               std::byte* memory,
+               int rank,
+               std::span<const int> host_ranks,
+               GroupEntry* entry = nullptr);
+
+  HostControl& host() const noexcept { return *host_; }
+  int rank() const noexcept { return rank_; }
+  int size() const noexcept { return size_; }
+  int host_rank(int member) const noexcept { return host_ranks_[static_cast<std::size_t>(member)]; }
+  bool is_here(int member) const noexcept { return host_->is_here(host_rank(member)); }
+  // Whether a member of this host was last seen on this rank's processor: HostControl::was_beside.
+  bool was_beside(int member) const noexcept { return host_->was_beside(host_rank(member)); }
+  // Whether there are members on other hosts. What they announce is known here some time later, or
+  // soon after somebody has asked for it.
+  bool spans() const noexcept { return entry_ != nullptr; }
+  // Asks what they have announced. Cheap where that was asked for within `pause`.
+  void ask(std::chrono::milliseconds pause = kAskPause) const noexcept;
+  void ring(int member) noexcept { host_->ring(host_rank(member)); }
+  // All members but this rank.
+  void ring_peers() noexcept {
+    os::light_fence();
+    for (int i = 0; i < size_; ++i) {
+      if (i != rank_) host_->ring(host_rank(i));
+    }
+  }
+
+  // --- Records --------------------------------------------------------------------------------
+  // Announces this rank's next call.
+  void record(std::uint64_t sequence,
+              std::uint64_t fingerprint,
+              const engine::Signature& signature,
+              bool refused = false) noexcept;
+  // The record of `member` with this number; absent where it has not come so far, or has been
+  // overwritten since (then it is far ahead).
+  std::optional<Record> find(int member, std::uint64_t sequence) const noexcept;
+  // The number of the last call that `member` has announced.
+  std::uint64_t last_sequence(int member) const noexcept;
+  std::optional<Record> last(int member) const noexcept;
+
+  // Announces that this rank has finished the call, well or not.
+  void finish(std::uint64_t sequence, bool well) noexcept;
+  // The number of the last call that `member` has finished.
+  std::uint64_t finished_sequence(int member) const noexcept;
+  // Whether `member` has come out of the call without an error.
+  bool finished_well(int member, std::uint64_t sequence) const noexcept;
+
+  // --- Messages -------------------------------------------------------------------------------
+  // Shows the others of this host what message this rank waits for; empty: for none any more.
+  void show_wait(std::string_view what) noexcept;
+  // What `member` waits for; empty: for no message, or it is on another host.
+  std::string shown_wait(int member) const;
+
+  // --- Calls of GPUs ----------------------------------------------------------------------------
+  // They go on after their rank has announced them, and ranks run ahead of each other: what is
+  // compared is the `index`th call of GPUs, from 1, of which each rank keeps the last kDeviceCalls.
+  // Of two ranks that announce one of the same index and look at the other's, one sees it at least.
+  void announce_device(std::uint64_t index, const DeviceCall& call) noexcept;
+  std::uint64_t device_calls(int member) const noexcept;
+  DeviceCall device_call(int member, std::uint64_t index) const noexcept;
+  // Members that share a GPU wait for each other around what they put there: this rank has come to
+  // step `step`, a number that only grows, and wakes who waits for that.
+  void come_to(std::uint64_t step) noexcept;
+  // Whether all members have come to it.
+  bool all_at(std::uint64_t step) const noexcept;
+
+  // --- Refusals -------------------------------------------------------------------------------
+  // Whether refusing call `sequence` leaves the reasons that others have yet to read; else wait.
+  bool may_refuse(std::uint64_t sequence) const noexcept;
+  // Whether any member has refused the call, as far back as records go.
+  bool refused(std::uint64_t sequence) const noexcept;
+  // Whether any member has ever refused a call.
+  bool any_refusal() const noexcept;
+  // Announces call `sequence` as refused by this rank, with the reason.
+  void refuse(std::uint64_t sequence, engine::Kind kind, std::string_view reason) noexcept;
+  // The reason for which `member` refused call `sequence`; absent where it did not.
+  std::optional<std::string> refusal(int member, std::uint64_t sequence) const;
+
+  // Announces a call of rebuild as refused by this rank.
+  void refuse_rebuild(std::uint64_t count, std::string_view reason) noexcept;
+  // The last one that `member` has refused, if any.
+  std::optional<RebuildRefusal> rebuild_refusal(int member) const;
+
+  // --- The first failure ------------------------------------------------------------------------
+  bool failed() const noexcept { return failure_word_->load(std::memory_order_acquire) != 0; }
+  // Makes `failure` the group's, unless it has one; wakes everybody. Any thread.
+  void fail(const Failure& failure) noexcept;
+  // What ended the group. To be called once `failed`.
+  Failure failure() const;
+
+  // Where the group lies, for who looks at its other words; the entry is null on a host of its own.
+  std::byte* block() const noexcept { return block_; }
+  GroupEntry* entry() const noexcept { return entry_; }
+
+ private:
+  GroupMember& member(int rank) const noexcept;
+
+  HostControl* host_;
+  int rank_;
+  int size_;
+  std::span<const int> host_ranks_;
+  GroupHeader* header_;
+  const base::Atomic<std::uint32_t>* failure_word_;  // of the header
+  std::byte* block_;
+  GroupEntry* entry_;
+  mutable base::Atomic<std::int64_t> asked_{0};  // when, ns of the steady clock
+};
+
+}  // namespace hocket::control

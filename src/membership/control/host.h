@@ -1,0 +1,462 @@
+// What the ranks of one job on one host share beneath every engine: who lives, how to wake whom,
+// and memory to carve groups from.
+//
+// Layout of the segment, version 14 (all offsets multiples of the page size):
+//   HostHeader | RankLine[places] | SharedEndReason[places] | RobustWord[ranks][ranks] |
+//   GroupEntry[kGroups] | KeptFacts[2] | GoneGroups | stripe 0 | ...
+// The ranks of this host have the first places. Ranks of other hosts have the places behind them;
+// what is known of those comes through the network, see network.h, as does what happens in the
+// groups that are listed. Jobs of one host have neither. Each rank allocates from its own stripe
+// with bookkeeping in its own memory, so that a rank that dies in the middle leaves nothing
+// inconsistent behind.
+#pragma once
+
+#include <sched.h>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "foundation/base/atomic.h"
+#include "foundation/base/config.h"
+#include "foundation/base/deadline.h"
+#include "foundation/os/futex.h"
+#include "foundation/os/segment.h"
+
+namespace hocket::control {
+
+inline constexpr std::size_t kCacheLine = 64;
+// Two lines: neighbours are fetched in pairs.
+inline constexpr std::size_t kApart = 128;
+
+enum class RankState : std::uint32_t {
+  kAbsent,  // has not joined yet
+  kAlive,
+  kLeft,  // ended in good order
+  kDied,
+  kSilent,  // its host cannot be heard any more
+  kCut,     // what carries messages to or from it has broken, though its host is there
+};
+
+// One a rank. What each field pairs with is said at HostControl's functions.
+struct alignas(kApart) RankLine {
+  base::Atomic<std::uint32_t> parked{0};  // threads of the rank that sleep, or are about to
+  os::FutexWord doorbell{0};              // what they sleep on
+  alignas(kApart) base::Atomic<RankState> state{RankState::kAbsent};
+  base::Atomic<std::int32_t> pid{0};
+  base::Atomic<std::int32_t> world_rank{-1};
+  base::Atomic<std::int32_t> end{0};          // how it ended; see host.cc
+  base::Atomic<std::int32_t> thread{0};       // that took the seat, by its number in /proc
+  base::Atomic<std::uint64_t> start{0};       // os::process_start
+  base::Atomic<std::int64_t> death_seen{0};   // ns of the steady clock; 0: not
+  base::Atomic<std::int32_t> running_on{-1};  // the processor that it last waited on
+  base::Atomic<std::int32_t> cut_from{-1};    // of kCut: the rank of this host that found it so
+  base::Atomic<std::uint32_t> fenced{0};      // others' heavy fences cover it
+  base::Atomic<std::int32_t> host{-1};        // the number of its host, where there are several
+  base::Atomic<std::uint64_t> pid_space{0};   // os::process_space
+  // ns of the steady clock: of a rank of this host when its network thread last had a turn, of
+  // another host's first rank when that host was last heard by any rank of this one; 0: not so far.
+  base::Atomic<std::int64_t> seen_at{0};
+  base::Atomic<std::int32_t> awaits{-1};  // the place of the rank that it waits for, long so far
+  base::Atomic<std::int32_t> spoken_for{-1};  // the place of who warns of waits for this rank
+  base::Atomic<std::uint32_t> task{0};        // 2 n: in task n; 2 n + 1: has ended it; 0: has none
+  // Single copy, see agree_on_single_copy: what the rank wants, once it has tried: 1 more than
+  // base::SingleCopy; a number that it made up, and where that lies in its own memory.
+  base::Atomic<std::uint32_t> reads{0};
+  base::Atomic<std::uint64_t> proof{0};
+  base::Atomic<std::uint64_t> proof_at{0};
+};
+static_assert(sizeof(RankLine) == 2 * kApart);
+
+// A group with members on several hosts, as the network finds it. `id` is written last, and cleared
+// by the network alone.
+struct alignas(kCacheLine) GroupEntry {
+  enum News : std::uint32_t { kFailed = 1, kRefused = 2, kAsked = 4, kCome = 8 };
+  base::Atomic<std::uint64_t> id{0};
+  base::Atomic<std::uint32_t> taken{0};
+  base::Atomic<std::uint32_t> news{0};  // for the other hosts
+  base::Atomic<std::uint32_t> size{0};
+  base::Atomic<std::uint64_t> block{0};
+};
+inline constexpr std::size_t kGroups = 1024;
+
+class GoneGroups;
+class KeptFacts;
+struct SharedEndReason;
+
+// Why a rank ends, or has ended its task, other than in good order. A value.
+struct EndReason {
+  // The rank had been told of another's loss before, which may be why it ends.
+  bool follows_loss = false;
+  std::string text;  // such as "raised RuntimeError: ..."; at most kTextBytes
+  static constexpr std::size_t kTextBytes = 200;
+};
+
+// Of a segment. A value.
+struct HostShape {
+  int ranks = 1;                 // on this host
+  int remote = 0;                // on others
+  std::size_t stripe_bytes = 0;  // a multiple of the page size
+};
+
+// A resource: one rank's end of the segment. Shared by everything of that rank; functions are safe
+// from any thread unless they say otherwise.
+class HostControl {
+ public:
+  static constexpr int kMostRanks = 31 * 64 - 1;  // of a host: as many as can hold a block
+  // Throws InvalidArgument where there are more.
+  static std::size_t segment_bytes(const HostShape& shape);
+  // Writes the header. Once, by whoever made the segment.
+  static void format(os::Segment& segment, const HostShape& shape);
+
+  // Takes the seat of rank `self` of the host; `arrive` then says so. Throws RendezvousError when
+  // the segment is not of this version.
+  HostControl(std::shared_ptr<os::Segment> segment, int self);
+  ~HostControl();
+  HostControl(const HostControl&) = delete;
+  HostControl& operator=(const HostControl&) = delete;
+
+  int self() const noexcept { return self_; }
+  int ranks() const noexcept { return ranks_; }
+  // Those of this host and of others.
+  int places() const noexcept { return places_; }
+  bool is_here(int place) const noexcept { return place < ranks_; }
+  // Whether waiting may burn processor time; see os::paces_of. Set before other threads use this.
+  bool may_spin() const noexcept { return may_spin_; }
+  void set_may_spin(bool may) noexcept { may_spin_ = may; }
+  // Whether other processes want this rank's processor: it was lost for half of the time between
+  // two losses, of a scheduling round or so each, while the rank spun or yielded. Then it sleeps
+  // early: a sleeper is woken soon, and one that has used up its share waits a scheduling round.
+  // One loss alone is none: a hypervisor takes a processor away for moments.
+  bool is_busy() const noexcept {
+    const std::int64_t until = busy_until_.load(std::memory_order_relaxed);
+    return until != 0 && steady_ns() < until;
+  }
+  // The processor was lost from `from` to `to`, ns of the steady clock.
+  void note_lost_turn(std::int64_t from, std::int64_t to) noexcept {
+    const std::int64_t last_from = lost_from_.exchange(from, std::memory_order_relaxed);
+    const std::int64_t last_to = lost_to_.exchange(to, std::memory_order_relaxed);
+    const std::int64_t lost = (last_to - last_from) + (to - from);
+    if (last_to == 0 || 2 * lost < to - last_from) return;
+    busy_until_.store(to + kBusyFor.count(), std::memory_order_relaxed);
+  }
+  // Whether a rank of this host that waits was last seen on the processor that this thread runs
+  // on: then spinning keeps away whom one waits for. A caller tells the others where it is, and
+  // asks about them, once for each time that they tell; a thread in the background asks about its
+  // own rank's caller too.
+  enum class Asks : std::uint8_t { kCaller, kBackground };
+  bool shares_processor(Asks who) noexcept;
+  // Where there are more ranks than processors: a caller that goes on after it gave its processor
+  // away tells the others where it is, and knows who was last seen there: to wait for those without
+  // giving the processor away is to keep it from them.
+  void tell_processor() noexcept {
+    const int here = sched_getcpu();
+    auto& own = lines_[self_].running_on;
+    if (own.load(std::memory_order_relaxed) != here) own.store(here, std::memory_order_relaxed);
+  }
+  bool was_beside(int rank) const noexcept {
+    return lines_[rank].running_on.load(std::memory_order_relaxed) ==
+           lines_[self_].running_on.load(std::memory_order_relaxed);
+  }
+  // Whether os::heavy_fence works in this process.
+  bool fenced() const noexcept { return fenced_; }
+  // Tells the others that this rank is there. Throws RendezvousError when its seat is taken.
+  void arrive(int world_rank);
+  // Waits until every rank of the job has arrived; throws RendezvousError naming the world ranks
+  // that have not. `world_ranks`: of each place.
+  void wait_for_all(std::span<const int> world_ranks, base::Deadline deadline);
+
+  // Settles whether the ranks of this host read each other's arrays where they lie, by the kernel:
+  // each tries to read a word of every other's, and says what came of it. The least of what they
+  // want, or can, goes. After wait_for_all, by all ranks of the host. Returns why this rank cannot
+  // what it wants, if so.
+  std::string agree_on_single_copy(base::SingleCopy wanted, base::Deadline deadline);
+  // The way that was settled; kNever before.
+  base::SingleCopy single_copy() const noexcept { return single_copy_; }
+  // Copies `bytes` at `from` in the process of `rank`, where arrays are read. Returns 0 or an error
+  // number, see os::read_process_memory; ESRCH too where the rank has ended by now, whose number
+  // another process may have.
+  int read_array(int rank, void* to, const void* from, std::size_t bytes) noexcept;
+
+  // Tells the others where the world's group lies; host rank 0 alone, once.
+  void publish_world(std::uint64_t offset) noexcept;
+  // Where it lies. After wait_for_all.
+  std::uint64_t published_world() const noexcept;
+
+  // --- Waking and sleeping --------------------------------------------------------------------
+  // To be called after a store that rank `peer` may be waiting for. Costs one load where nobody
+  // sleeps: the store and this load are ordered by the sleeper's heavy fence.
+  void ring(int peer) noexcept {
+    os::light_fence();
+    if (lines_[peer].parked.load(std::memory_order_relaxed) != 0) ring_parked(peer);
+  }
+  void ring_all() noexcept;
+  // Wakes this rank's own sleeping threads.
+  void wake_self() noexcept { ring_parked(self_); }
+  // Announces that this thread is about to sleep: between the two, check once more what is waited
+  // for; then `sleep`. Returns the ticket to sleep with.
+  std::uint32_t before_sleep() noexcept;
+  // Sleeps until somebody rings, `deadline`, or a signal. Also on `more` words, if any.
+  void sleep(std::uint32_t ticket,
+             base::Deadline deadline,
+             std::span<const os::FutexWait> more = {}) noexcept;
+  void after_sleep() noexcept;
+
+  // --- Life and death -------------------------------------------------------------------------
+  RankState state(int rank) const noexcept {
+    return lines_[rank].state.load(std::memory_order_acquire);
+  }
+  int pid(int rank) const noexcept { return lines_[rank].pid.load(std::memory_order_relaxed); }
+  // Counts deaths and departures; changes when a state does.
+  std::uint32_t losses() const noexcept { return losses_->load(std::memory_order_acquire); }
+  // Has all look anew at who is there for them.
+  void count_loss() noexcept { losses_->fetch_add(1, std::memory_order_acq_rel); }
+  // Announces a clean end. No peer waits for this rank any more.
+  void leave() noexcept;
+  // Says why this rank is about to leave, to die or to end its task. It counts once the rank does.
+  enum class Ending : std::uint32_t { kInOrder, kByItself, kAfterALoss };
+  void tell_end_reason(Ending ending, std::string_view text) noexcept;
+  // The rank goes on, or ends in good order.
+  void withdraw_end_reason() noexcept;
+  // How the rank at `place` ends, as far as it has said; looks at one word.
+  Ending ending(int place) const noexcept;
+  // Its reason; absent: none.
+  std::optional<EndReason> end_reason(int place) const;
+  // When the rank's death or departure was recorded, in ns of this host's steady clock.
+  std::int64_t ended_at(int place) const noexcept {
+    return lines_[place].death_seen.load(std::memory_order_relaxed);
+  }
+  // The word of `owner` that `watcher` watches.
+  os::RobustWord& robust_word(int owner, int watcher) noexcept {
+    return robust_[static_cast<std::size_t>(owner) * static_cast<std::size_t>(ranks_) +
+                   static_cast<std::size_t>(watcher)];
+  }
+  // Records that `rank` has ended, as seen on its word, and wakes everybody. Any rank may, also
+  // more than once.
+  void record_death(int rank) noexcept;
+  // Looks at the words of all ranks and records the deaths it finds. The progress thread is woken
+  // for that; who waits and is running anyway sees it sooner.
+  void look_for_deaths() noexcept;
+  // Records the death of `rank` where its memory is being written to a core file: the kernel marks
+  // its words when that is done. A few system calls.
+  void look_for_core_dump(int rank) noexcept;
+  // The process of `rank`, see os::process_start; 0 where this one cannot see it.
+  std::uint64_t start(int rank) const noexcept;
+  // The thread in which it joined: its own, where ranks are threads.
+  int thread(int rank) const noexcept {
+    return lines_[rank].thread.load(std::memory_order_relaxed);
+  }
+  // Tells everybody how `rank` ended: waitpid's status.
+  void record_end(int rank, int status) noexcept;
+  bool has_end(int rank) const noexcept {
+    return lines_[rank].end.load(std::memory_order_acquire) != 0;
+  }
+  // What was recorded; absent: nothing so far.
+  std::optional<int> end(int rank) const noexcept;
+  // The time since its death was first recorded.
+  std::chrono::nanoseconds since_death(int rank) const noexcept;
+
+  // --- Other hosts ----------------------------------------------------------------------------
+  // The number of each place's host, as all ranks of the job count them. Every rank of this host
+  // says the same, before it hears of others.
+  void set_hosts(std::span<const int> hosts) noexcept;
+  int host_of(int place) const noexcept {
+    return lines_[place].host.load(std::memory_order_relaxed);
+  }
+  // Writes down what another host says of the rank at `place`; wakes everybody where it is news.
+  // `end`: as waitpid says, where known. The network alone.
+  struct Remote {
+    RankState state = RankState::kAbsent;
+    int pid = 0;
+    int world_rank = -1;
+    std::optional<int> end = {};
+    std::optional<EndReason> reason = {};
+  };
+  void record_remote(int place, const Remote& remote) noexcept;
+  // The rank `from` of this host, a world rank, cannot exchange messages any more with the one at
+  // `place`. Whoever speaks for this host tells that one's.
+  void record_cut(int place, int from) noexcept;
+  // Absent: no rank of this host has found the one at `place` to be cut off.
+  std::optional<int> cut_from(int place) const noexcept;
+  Remote describe(int place) const noexcept;
+  // What RankLine::seen_at says; absent: not seen so far.
+  void note_seen(int place) noexcept;
+  std::optional<std::chrono::nanoseconds> since_seen(int place) const noexcept;
+  struct Listing {
+    std::uint64_t id = 0;
+    std::uint64_t block = 0;
+    int size = 0;
+  };
+  // Lists a group; absent where there are too many, and none is taken off within `patience`.
+  // Whoever speaks for this host takes off what all have closed.
+  GroupEntry* enlist(const Listing& group, Duration patience = {}) noexcept;
+  // Lists a group that any of its members may list, at the same time, and that is listed once;
+  // `listed`: a word of the group's own that says so. Asks other hosts what they know of it.
+  GroupEntry* enlist_once(base::Atomic<std::uint32_t>& listed, const Listing& group) noexcept;
+  // Looks one up.
+  GroupEntry* find_group(std::uint64_t id) const noexcept;
+  std::span<GroupEntry> groups() const noexcept {
+    return {groups_, groups_ == nullptr ? 0 : kGroups};
+  }
+  // Only where there are other hosts. Of this host's ranks, in groups that were taken off.
+  KeptFacts& farewells() const noexcept { return *farewells_; }
+  // Of other hosts' ranks, in groups that are not listed so far.
+  KeptFacts& forerunners() const noexcept { return *forerunners_; }
+  GoneGroups& gone_groups() const noexcept { return *gone_groups_; }
+  // Leaves word for the other hosts; whoever speaks for this one is woken.
+  void tell_network(GroupEntry& entry, GroupEntry::News news) noexcept;
+  // The same, of this host's ranks themselves.
+  void ring_network() noexcept;
+  // Changes when there is word.
+  os::FutexWord& network_bell() const noexcept { return *network_bell_; }
+  // What `sleep` asks first, and does not sleep where it says false: something has come already.
+  // Set before the rank arrives; outlives this.
+  void set_arming(std::function<bool()> arming) { arming_ = std::move(arming); }
+
+  // --- Long waits; see monitoring/live/long_wait.h -------------------------------------------------------
+  int world_rank(int place) const noexcept {
+    return lines_[place].world_rank.load(std::memory_order_relaxed);
+  }
+  // The number of its host, where there are several.
+  int host_number(int place) const noexcept {
+    return lines_[place].host.load(std::memory_order_relaxed);
+  }
+  // Shows the others whom this rank waits for; -1: nobody.
+  void show_awaited(int place) noexcept {
+    lines_[self_].awaits.store(place, std::memory_order_relaxed);
+  }
+  // As a peer wrote it, or -1 where it is no place.
+  int awaited_by(int place) const noexcept { return checked_place(lines_[place].awaits); }
+  // Who warns of waits for the rank at `place`: one rank of this host at a time; -1: nobody.
+  int speaker_about(int place) const noexcept { return checked_place(lines_[place].spoken_for); }
+  // This rank does, in the stead of `before`; false: another one was quicker.
+  bool speak_about(int place, int before) noexcept {
+    std::int32_t expected = before;
+    return lines_[place].spoken_for.compare_exchange_strong(
+        expected, self_, std::memory_order_relaxed);
+  }
+  void speak_no_more_about(int place) noexcept {
+    std::int32_t expected = self_;
+    lines_[place].spoken_for.compare_exchange_strong(expected, -1, std::memory_order_relaxed);
+  }
+
+  // --- Tasks; see Communicator::begin_task ----------------------------------------------------
+  // This rank begins task `number`, which is not 0, and has ended it.
+  void begin_task(std::uint32_t number) noexcept {
+    withdraw_end_reason();
+    write_task(2 * number);
+  }
+  void end_task() noexcept { write_task(lines_[self_].task.load(std::memory_order_relaxed) | 1); }
+  bool is_in_task() const noexcept {
+    const std::uint32_t own = lines_[self_].task.load(std::memory_order_relaxed);
+    return own != 0 && (own & 1) == 0;
+  }
+  // Whether this rank is in a task, and the one at `place` has ended the same. Calls that the
+  // latter had begun are seen then: pairs with write_task.
+  bool has_ended_task(int place) const noexcept {
+    return is_in_task() && lines_[place].task.load(std::memory_order_acquire) ==
+                               lines_[self_].task.load(std::memory_order_relaxed) + 1;
+  }
+
+  // --- Memory ---------------------------------------------------------------------------------
+  std::byte* at(std::uint64_t offset) const noexcept { return segment_->data() + offset; }
+  std::span<const std::byte> memory() const noexcept {
+    return {segment_->data(), segment_->size()};
+  }
+  // The same for an offset that a peer wrote: throws SystemError unless `bytes` lie there.
+  std::byte* at(std::uint64_t offset, std::size_t bytes) const;
+  // Zeroed memory of this rank's stripe, held by `holders`: ranks of this host, kNetwork. Returns
+  // its offset. Throws SystemError when the stripe is full. Waits, for seconds at most, where
+  // memory is about to come back from ranks that have died.
+  static constexpr int kNetwork = -1;
+  std::uint64_t allocate(std::size_t bytes, std::span<const int> holders);
+  // Gives up this rank's hold; the owner takes the memory back at one of its next allocations. What
+  // a dead rank held counts as released once its process is gone.
+  void release(std::uint64_t offset) noexcept { release(offset, self_); }
+  void release(std::uint64_t offset, int holder) noexcept;
+  // Gives up the holds of all ranks, who have not joined what lies there.
+  void withdraw(std::uint64_t offset) noexcept;
+  // Whether some rank still holds it.
+  bool is_held(std::uint64_t offset) const noexcept;
+  std::size_t stripe_bytes() const noexcept { return stripe_bytes_; }
+  // Whether [address, address + bytes) lies in the segment; then its offset.
+  bool contains(const void* address) const noexcept {
+    const auto* at = static_cast<const std::byte*>(address);
+    return at >= segment_->data() && at < segment_->data() + segment_->size();
+  }
+  std::uint64_t offset_of(const void* address) const noexcept {
+    return static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - segment_->data());
+  }
+
+ private:
+  struct Free {
+    std::uint64_t offset;
+    std::uint64_t bytes;
+  };
+  void ring_parked(int peer) noexcept;
+  void write_task(std::uint32_t task) noexcept {
+    lines_[self_].task.store(task, std::memory_order_release);
+    ring_all();
+  }
+  void offer_proof();
+  std::string try_to_read() const;
+  int checked_place(const base::Atomic<std::int32_t>& word) const noexcept {
+    const std::int32_t place = word.load(std::memory_order_relaxed);
+    return place >= 0 && place < places_ ? place : -1;
+  }
+  GroupEntry* take_entry(const Listing& group) noexcept;
+  void collect();
+  bool is_gone(int rank) const noexcept;
+  bool awaits_the_dead() const noexcept;
+  template <typename Gone>
+  bool is_held(std::uint64_t offset, const Gone& gone) const noexcept;
+  std::optional<std::uint64_t> take(std::size_t bytes);
+
+  std::shared_ptr<os::Segment> segment_;
+  int self_;
+  int ranks_ = 0;
+  int places_ = 0;
+  static constexpr std::chrono::nanoseconds kBusyFor = std::chrono::seconds(1);
+  static std::int64_t steady_ns() noexcept {
+    return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+  }
+
+  bool may_spin_ = false;
+  // This rank's own; ns of the steady clock.
+  base::Atomic<std::int64_t> busy_until_{0};
+  base::Atomic<std::int64_t> lost_from_{0};  // the last time that it lost its processor
+  base::Atomic<std::int64_t> lost_to_{0};
+  base::SingleCopy single_copy_ = base::SingleCopy::kNever;
+  std::uint64_t proof_ = 0;               // what the others find at RankLine::proof_at
+  bool fenced_ = false;                   // heavy fences work here
+  base::Atomic<bool> all_fenced_{false};  // and cover all ranks; learnt when all are present
+  base::Atomic<std::uint32_t>* losses_ = nullptr;
+  std::size_t stripe_bytes_ = 0;
+  std::uint64_t stripe_offset_ = 0;
+  RankLine* lines_ = nullptr;
+  SharedEndReason* reasons_ = nullptr;
+  os::RobustWord* robust_ = nullptr;
+  GroupEntry* groups_ = nullptr;
+  KeptFacts* farewells_ = nullptr;
+  KeptFacts* forerunners_ = nullptr;
+  GoneGroups* gone_groups_ = nullptr;
+  os::FutexWord* network_bell_ = nullptr;
+  std::function<bool()> arming_;
+
+  // The stripe's books; see allocate.
+  std::mutex books_;
+  std::vector<Free> free_;           // by offset, neighbours merged
+  std::vector<std::uint64_t> live_;  // blocks handed out
+  std::size_t collect_at_ = 64;      // look for released ones when there are this many
+};
+
+}  // namespace hocket::control

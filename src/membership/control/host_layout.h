@@ -1,0 +1,96 @@
+// Where things lie in a host's segment. Included by control's own files only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "foundation/base/atomic.h"
+#include "foundation/base/short_text.h"
+#include "foundation/os/futex.h"
+#include "foundation/os/segment.h"
+#include "membership/control/host.h"
+#include "membership/control/kept_facts.h"
+
+namespace hocket::control {
+
+inline constexpr std::uint64_t kMagic = 0x74656b636f6863ULL;  // "chocket"
+
+struct HostHeader {
+  base::Atomic<std::uint64_t> magic{0};  // written last
+  std::uint32_t ranks = 0;
+  std::uint32_t remote = 0;
+  std::uint64_t stripe_bytes = 0;
+  base::Atomic<std::uint64_t> world{0};  // offset of the world's group
+  alignas(kApart) base::Atomic<std::uint32_t> losses{0};
+  alignas(kApart) os::FutexWord network_bell{0};
+};
+
+// Written by its rank, or, for a rank of another host, once by the process that claims it. A
+// seqlock: `version` is odd while the rest changes.
+struct alignas(kApart) SharedEndReason {
+  base::Atomic<std::uint32_t> version{0};
+  base::Atomic<HostControl::Ending> ending{HostControl::Ending::kInOrder};
+  base::Torn<base::ShortSentence<EndReason::kTextBytes>> text;
+
+  void write(HostControl::Ending how, std::string_view what) noexcept {
+    std::uint32_t before = version.load(std::memory_order_relaxed);
+    if (before % 2 != 0 ||
+        !version.compare_exchange_strong(before, before + 1, std::memory_order_relaxed)) {
+      return;
+    }
+    base::thread_fence(std::memory_order_release);
+    ending.store(how, std::memory_order_relaxed);
+    text = what;
+    version.store(before + 2, std::memory_order_release);
+  }
+  // Absent: none, or one that is just being written.
+  std::optional<EndReason> read() const {
+    const std::uint32_t before = version.load(std::memory_order_acquire);
+    if (before % 2 != 0) return std::nullopt;
+    const HostControl::Ending how = ending.load(std::memory_order_relaxed);
+    EndReason reason{.follows_loss = how == HostControl::Ending::kAfterALoss,
+                     .text = std::string(text.view())};
+    base::thread_fence(std::memory_order_acquire);
+    if (version.load(std::memory_order_relaxed) != before) return std::nullopt;
+    return how == HostControl::Ending::kInOrder ? std::nullopt : std::optional(std::move(reason));
+  }
+};
+
+inline std::size_t pages(std::size_t size, int count) {
+  return os::round_to_pages(size * static_cast<std::size_t>(count));
+}
+inline std::size_t lines_offset() { return pages(sizeof(HostHeader), 1); }
+inline std::size_t reasons_offset(const HostShape& shape) {
+  return lines_offset() + pages(sizeof(RankLine), shape.ranks + shape.remote);
+}
+inline std::size_t robust_offset(const HostShape& shape) {
+  return reasons_offset(shape) + pages(sizeof(SharedEndReason), shape.ranks + shape.remote);
+}
+inline std::size_t groups_offset(const HostShape& shape) {
+  return robust_offset(shape) + pages(sizeof(os::RobustWord), shape.ranks * shape.ranks);
+}
+inline std::size_t kept_facts_offset(const HostShape& shape) {
+  return groups_offset(shape) + pages(sizeof(GroupEntry), kGroups);
+}
+inline std::size_t stripes_offset(const HostShape& shape) {
+  if (shape.remote == 0) return groups_offset(shape);
+  return kept_facts_offset(shape) + 2 * pages(sizeof(KeptFacts), 1) + pages(sizeof(GoneGroups), 1);
+}
+
+// In front of each block of a stripe. Who still holds it: bit 0 is the network, the others are
+// ranks.
+struct alignas(kApart) BlockHeader {
+  std::uint64_t bytes;  // the header included
+  base::Atomic<std::uint64_t> held[31];
+};
+static_assert(sizeof(BlockHeader) == 256);
+// Of the first block of rank `place`: its desk, see monitoring/live/desk.h.
+inline std::uint64_t first_block_offset(const HostShape& shape, int place) {
+  return stripes_offset(shape) + static_cast<std::uint64_t>(place) * shape.stripe_bytes +
+         sizeof(BlockHeader);
+}
+
+}  // namespace hocket::control

@@ -1,0 +1,87 @@
+// The connection of two hosts of a job, for what control has to say; see facts.h.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "foundation/base/deadline.h"
+#include "hocket/store.h"
+#include "membership/rendezvous/wire/channel.h"
+#include "membership/rendezvous/wire/handshake.h"
+
+namespace hocket::control {
+
+// Who this end is. A value.
+struct LaneIdentity {
+  int rank = 0;  // in the world
+  int size = 0;
+  int epoch = 0;
+  std::string job;
+  Key key;  // of the lanes; made anew for each job, and handed out by its store
+};
+
+// A resource; one thread. Both ends prove that they know the key, as the store's do: HMAC-SHA256
+// over nonces of both and over what tells this connection apart. Nothing that the other end does
+// makes it throw: it is closed instead.
+class Lane {
+ public:
+  using Clock = base::Deadline::Clock;
+
+  Lane(std::unique_ptr<rendezvous::Channel> channel,
+       rendezvous::Side side,
+       const LaneIdentity& identity);
+
+  int fd() const noexcept { return channel_->fd(); }
+  bool wants_to_write() const noexcept { return !to_send_.empty(); }
+  // Whether all that was sent has come to the other host. What has not is lost where this process
+  // ends and something comes in behind its end: that makes a reset.
+  bool is_heard() const noexcept;
+  bool is_open() const noexcept { return stage_ == Stage::kOpen; }
+  bool is_closed() const noexcept { return stage_ == Stage::kClosed; }
+  bool was_open() const noexcept { return was_open_; }
+  // The world rank at the other end, once open.
+  int peer() const noexcept { return peer_; }
+  Clock::time_point made() const noexcept { return made_; }
+  Clock::time_point last_heard() const noexcept { return heard_; }
+  Clock::time_point last_sent() const noexcept { return sent_at_; }
+  std::size_t queued() const noexcept { return to_send_.size(); }
+
+  // Sends a frame, once the lane is open.
+  void send(std::span<const std::byte> frame);
+  // Moves what can be moved; `take` gets the payloads of the frames that came.
+  using Take = std::function<void(std::span<const std::byte> payload)>;
+  void move(const Take& take);
+  void close() noexcept { stage_ = Stage::kClosed; }
+
+ private:
+  enum class Stage { kHello, kChallenge, kProof, kVerdict, kOpen, kClosed };
+
+  void push(std::span<const std::byte> frame);
+  void push_payload(const Bytes& payload);
+  void flush();
+  bool take_handshake(std::span<const std::byte> payload);
+  bool take_hello(std::span<const std::byte> payload);
+  bool take_challenge(std::span<const std::byte> payload);
+  bool take_proof(std::span<const std::byte> payload);
+  bool take_verdict(std::span<const std::byte> payload);
+  rendezvous::Transcript transcript() const;
+
+  std::unique_ptr<rendezvous::Channel> channel_;
+  const LaneIdentity identity_;
+  Stage stage_;
+  bool was_open_ = false;
+  int peer_ = -1;
+  Bytes hello_;
+  Bytes challenge_;
+  Bytes received_;
+  Bytes to_send_;
+  Clock::time_point made_ = Clock::now();
+  Clock::time_point heard_ = made_;
+  Clock::time_point sent_at_ = made_;
+};
+
+}  // namespace hocket::control

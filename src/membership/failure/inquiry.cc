@@ -1,0 +1,242 @@
+#include "membership/failure/inquiry.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "membership/control/succession.h"
+#include "membership/failure/loss.h"
+
+namespace hocket::failure {
+
+using control::Cause;
+using control::Failure;
+
+namespace {
+
+// For what a lost rank had sent to come, after the news of its loss.
+constexpr auto kOvertaking = std::chrono::milliseconds(10);
+// Who leaves, or calls for a rebuild, sees to it that what it has sent is on its way.
+constexpr auto kOvertakingInOrder = std::chrono::milliseconds(500);
+// Who closes a communicator may be about to leave the job, which says more.
+constexpr auto kToLeave = std::chrono::milliseconds(100);
+// What a rank had sent in a call that it had finished may take until the next part of it comes, the
+// network being slow; what was sent over a connection that has broken since comes soon or never.
+constexpr auto kOnItsWay = std::chrono::seconds(3);
+constexpr auto kOnABrokenWay = std::chrono::milliseconds(500);
+
+// A member that is lost. A value.
+struct Lost {
+  int member = -1;
+  Loss loss;
+  std::int64_t at = 0;  // see HostControl::ended_at
+
+  // Whether this one is to blame rather than `other`, which may stand anywhere. A rank that
+  // leaves on account of another does so after that one.
+  bool is_before(const Lost& other) const noexcept {
+    if (loss.blame != other.loss.blame) return loss.blame < other.loss.blame;
+    return loss.sudden() && at < other.at;
+  }
+};
+
+}  // namespace
+
+std::string describe(const MessageCall& call) {
+  const engine::Envelope& e = call.envelope;
+  const std::string what =
+      call.probes
+          ? "probe"
+          : fmt::format("{} of {}[{}]", call.sends ? "send" : "recv", name_of(e.dtype), e.count);
+  return fmt::format("{} {} {} {}",
+                     what,
+                     call.sends ? "to" : "from",
+                     e.peer == engine::kAnyPeer ? "any rank" : fmt::format("rank {}", e.peer),
+                     e.tag == engine::kAnyTag
+                         ? "any tag"
+                         : fmt::format("tag {}", e.tag == engine::kStagedTag ? 0 : e.tag));
+}
+
+// News of a loss may overtake what was sent before it: on the way from another host, and wherever a
+// rank that had finished the call is lost.
+Verdict Inquiry::look(const Awaited& awaited, Doubt& doubt) {
+  Verdict found = find(awaited);
+  const Failure* const failure = std::get_if<Failure>(&found);
+  if (failure == nullptr || !is_loss(failure->cause)) return found;
+  const bool has_closed = failure->cause == Cause::kClosed;
+  const bool in_order =
+      failure->cause == Cause::kLeft || failure->cause == Cause::kRebuild || has_closed;
+  const int culprit = failure->culprit;
+  const bool is_known = culprit >= 0 && culprit < group_.size();
+  Duration patience = in_order ? kOvertakingInOrder : Duration(kOvertaking);
+  std::uint64_t came = 0;
+  if (has_finished(awaited, culprit) && !group_.failed()) {
+    patience = failure->cause == Cause::kCut ? Duration(kOnABrokenWay) : kOnItsWay;
+    came = messages_.owed(culprit).value_or(0);
+  } else if (!group_.spans() || (is_known && group_.is_here(culprit))) {
+    if (!has_closed) return found;
+    patience = kToLeave;
+  }
+  const auto until = base::Deadline::in(patience);
+  doubt.until = doubt.until && doubt.came == came ? std::min(*doubt.until, until) : until;
+  doubt.came = came;
+  if (doubt.until->has_passed()) return found;
+  return {};
+}
+
+Verdict Inquiry::find(const Awaited& awaited) {
+  // Messages that nobody waits for here yet: their sender may be waiting for room.
+  messages_.progress();
+  if (group_.failed()) return group_.failure();
+  group_.host().look_for_deaths();
+  core_dumps_.look([&](int member) {
+    return awaited.sequence != 0 ? !has_finished(awaited, member)
+                                 : awaited.peer == engine::kAnyPeer || awaited.peer == member;
+  });
+  group_.ask();
+  // First what explains more: who refused the call, or called another, may have ended since.
+  if (awaited.sequence != 0) {
+    if (auto refusal = find_refusal(group_, awaited.sequence)) return std::move(*refusal);
+    if (auto other = find_difference(group_, awaited.sequence)) return std::move(*other);
+  }
+  if (auto loss = find_loss(awaited)) return std::move(*loss);
+  if (interrupted_()) return interruption();
+  return {};
+}
+
+bool Inquiry::has_finished(const Awaited& awaited, int member) const {
+  return awaited.sequence != 0 && member >= 0 && member < group_.size() &&
+         group_.finished_sequence(member) >= awaited.sequence;
+}
+
+// A rank that ended matters to a collective that it had not finished, or whose messages are still
+// to come (it sent them, but it or the connection may have broken before they left), and to a
+// message of its own. A message from any rank is one that a rank lost suddenly might have sent:
+// nobody knows whether the program still counts on it. The same goes for one that an exception
+// ended. A rank that left in order has sent what it had to send, so that the wait is in vain only
+// when all others have left.
+bool Inquiry::is_needed(const Awaited& awaited, int member, bool sudden, int living_before) const {
+  if (member == group_.rank()) return true;
+  if (awaited.sequence != 0) {
+    return !has_finished(awaited, member) || messages_.owed(member).has_value();
+  }
+  if (awaited.peer != engine::kAnyPeer) return awaited.peer == member;
+  const int last = group_.size() - 1;
+  const int last_other = group_.rank() == last ? last - 1 : last;
+  return sudden || (living_before == 0 && member == last_other);
+}
+
+// Finds the one to blame among those who are needed. A rank that is not needed may be to blame for
+// the departure of one that is.
+std::optional<Failure> Inquiry::find_new_loss(const Awaited& awaited) {
+  const std::uint32_t losses = group_.host().losses();
+  const control::Succession succession(group_);
+  int living = 0;
+  bool any_lost = false;
+  std::optional<Lost> needed;
+  std::optional<Lost> other;
+  for (int i = 0; i < group_.size(); ++i) {
+    if (i == group_.rank() && !succession.has_come(i)) continue;
+    const auto loss = loss_of(group_, succession, i);
+    if (!loss) {
+      ++living;
+      continue;
+    }
+    any_lost = true;
+    const Lost lost{.member = i, .loss = *loss, .at = group_.host().ended_at(group_.host_rank(i))};
+    if (is_needed(awaited, i, loss->sudden(), living)) {
+      if (!needed || lost.is_before(*needed)) needed = lost;
+    } else if (loss->blame == Loss::Blame::kItself && !has_finished(awaited, i)) {
+      if (!other || lost.is_before(*other)) other = lost;
+    }
+  }
+  // Those who were lost are of other groups.
+  if (!any_lost) losses_seen_ = losses;
+  if (!needed) return std::nullopt;
+  const bool has_gone = needed->loss.cause == Cause::kLeft || needed->loss.cause == Cause::kDied;
+  const bool is_to_blame = needed->loss.blame == Loss::Blame::kItself || !has_gone || !other;
+  const Lost& culprit = is_to_blame ? *needed : *other;
+  return Failure{.cause = culprit.loss.cause,
+                 .reporter = group_.rank(),
+                 .culprit = culprit.member,
+                 .sequence = awaited.sequence};
+}
+
+// Who has ended its task has nothing under way, so that it comes to no call that it has not begun.
+std::optional<Failure> Inquiry::find_returned(const Awaited& awaited) const {
+  if (!group_.host().is_in_task()) return std::nullopt;
+  using Ending = control::HostControl::Ending;
+  const auto ending_of = [this](int member) {
+    return group_.host().ending(group_.host_rank(member));
+  };
+  const bool from_any = awaited.sequence == 0 && awaited.peer == engine::kAnyPeer;
+  int found = -1;
+  for (int i = 0; i < group_.size(); ++i) {
+    if (i == group_.rank()) continue;
+    if (!group_.host().has_ended_task(group_.host_rank(i))) {
+      if (from_any) return std::nullopt;
+      continue;
+    }
+    const bool is_missing = awaited.sequence == 0 ? from_any || awaited.peer == i
+                                                  : group_.last_sequence(i) < awaited.sequence;
+    if (!is_missing) continue;
+    const bool has_failed = ending_of(i) != Ending::kInOrder;
+    if (found < 0 || (has_failed && ending_of(found) == Ending::kInOrder)) found = i;
+  }
+  if (found < 0) return std::nullopt;
+  return Failure{.cause = Cause::kReturned,
+                 .reporter = group_.rank(),
+                 .culprit = found,
+                 .sequence = awaited.sequence};
+}
+
+Failure Inquiry::lateness(const Awaited& awaited, Duration allowed) const {
+  Failure failure{.cause = Cause::kLate,
+                  .reporter = group_.rank(),
+                  .sequence = awaited.sequence,
+                  .text = base::in_seconds(allowed)};
+  if (awaited.sequence == 0) {
+    failure.culprit = awaited.peer;
+    const control::Succession succession(group_);
+    for (int i = 0; i < std::min(group_.size(), 64); ++i) {
+      const bool may_come = awaited.peer == engine::kAnyPeer
+                                ? i != group_.rank() && !loss_of(group_, succession, i)
+                                : i == awaited.peer;
+      if (may_come) failure.missing |= std::uint64_t{1} << i;
+    }
+    const std::string other = under_another_tag(awaited);
+    failure.text = fmt::format("{} did not finish within {}{}{}",
+                               describe(*awaited.message),
+                               base::in_seconds(allowed),
+                               other.empty() ? "" : ", while ",
+                               other);
+    return failure;
+  }
+  if (const auto own = group_.find(group_.rank(), awaited.sequence)) {
+    failure.signature = own->signature;
+  }
+  for (int i = 0; i < std::min(group_.size(), 64); ++i) {
+    if (i != group_.rank() && group_.last_sequence(i) < awaited.sequence) {
+      failure.missing |= std::uint64_t{1} << i;
+      if (failure.culprit < 0) failure.culprit = i;
+    }
+  }
+  return failure;
+}
+
+std::string Inquiry::under_another_tag(const Awaited& awaited) const {
+  const MessageCall* const message = awaited.message;
+  if (message == nullptr || message->sends) return {};
+  if (message->envelope.tag >= engine::kAnyTag) return {};
+  const auto other = messages_.waiting({.peer = awaited.peer, .tag = engine::kAnyTag});
+  if (!other || other->tag == message->envelope.tag) return {};
+  return fmt::format("a message with tag {} from rank {} waits", other->tag, other->peer);
+}
+
+Failure Inquiry::interruption() const {
+  return {.cause = Cause::kInterrupted,
+          .reporter = group_.rank(),
+          .culprit = group_.rank(),
+          .sequence = group_.last_sequence(group_.rank())};
+}
+
+}  // namespace hocket::failure

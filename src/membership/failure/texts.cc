@@ -1,0 +1,371 @@
+#include "membership/failure/texts.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <csignal>
+#include <string_view>
+#include <utility>
+
+#include "engine/made_of_calls.h"
+#include "foundation/os/process/process_state.h"
+
+namespace hocket::failure {
+
+using control::Cause;
+using control::Failure;
+using engine::Kind;
+
+std::string describe(std::uint64_t sequence, const engine::Signature& s) {
+  if (sequence == 0) return engine::describe(s);
+  const std::string text = engine::describe(s);
+  const std::string_view name = std::string_view(text).substr(0, text.find(' '));
+  return fmt::format("{} #{}{}", name, sequence, text.substr(name.size()));
+}
+
+namespace {
+
+std::string describe_record(std::uint64_t sequence, const control::Record& record) {
+  return describe(sequence, record.signature) + (record.refused ? " (refused)" : "");
+}
+
+// What two calls differ in whose texts are one: the text has not all that is compared.
+std::string_view unseen_difference(const engine::Signature& s) {
+  if (s.kind == Kind::kNewGroup) return " with another list of ranks";
+  if (engine::is_listed(s.kind)) return " with other counts";
+  if (s.symmetric != 0) return " at another place of a symmetric array";
+  const engine::Made made = engine::made_of(s.kind, s.digest);
+  if (made == engine::Made::kExtremes || made == engine::Made::kByOperator) {
+    return " with other arguments";
+  }
+  if (s.kind == Kind::kBarrier) return " of another plan, or with other arguments of one";
+  if (engine::is_carried(s.kind)) return " with another list of arrays, or another order of axes";
+  if (s.kind == Kind::kSymmetricFree) return " of another array";
+  return " with other arguments";
+}
+
+// How a rank is gone, as far as its cause says.
+std::string_view words_of(Cause cause) {
+  switch (cause) {
+    case Cause::kDied:
+      return "died";
+    case Cause::kLeft:
+      return "ended in good order";
+    case Cause::kSilent:
+      return "cannot be heard any more: its host has fallen silent";
+    case Cause::kCut:
+      return "cannot be reached any more: the connection that carries its messages has broken";
+    case Cause::kRebuild:
+      return "called rebuild()";
+    case Cause::kClosed:
+      return "closed the communicator";
+    case Cause::kReturned:
+      return "has returned from what it was called for";
+    case Cause::kAbortCalled:
+      return "called abort()";
+    case Cause::kInterrupted:
+      return "was interrupted while it waited";
+    case Cause::kClosedEarly:
+      return "closed the communicator with calls under way";
+    case Cause::kWorkDropped:
+      return "gave up a call that was under way (its Work was destroyed)";
+    case Cause::kCannotGoOn:
+      return "cannot go on with a call";
+    case Cause::kNotMade:
+      return "could not make its part of the group";
+    case Cause::kRefused:
+      return "refused a call that others had put on their GPUs";
+    case Cause::kUnknown:
+      return "ended while it was reporting a failure";
+    case Cause::kDifferent:
+    case Cause::kDifferedBefore:
+    case Cause::kPartsDiffer:
+    case Cause::kLate:
+    case Cause::kEngine:
+    case Cause::kDevice:
+      break;
+  }
+  return "";
+}
+
+// The cause's words, and behind them those that the rank has given.
+std::string words_of(const Failure& failure) {
+  const std::string_view words = words_of(failure.cause);
+  if (words.empty()) return failure.text;
+  return failure.text.empty() ? std::string(words) : fmt::format("{}: {}", words, failure.text);
+}
+
+int signal_of(std::optional<int> end) { return end && WIFSIGNALED(*end) ? WTERMSIG(*end) : 0; }
+
+std::string manner_of_end(Cause cause,
+                          std::optional<int> end,
+                          const std::optional<control::EndReason>& reason) {
+  if (reason && !reason->text.empty()) return reason->text;
+  if (!end) return std::string(words_of(cause));
+  if (*end == os::kReplaced) return "replaced itself by another program (exec)";
+  if (const int number = signal_of(end); number != 0) {
+    const char* name = sigabbrev_np(number);
+    return fmt::format("was killed by signal {}{}",
+                       number,
+                       name == nullptr ? std::string() : fmt::format(" (SIG{})", name));
+  }
+  if (cause == Cause::kLeft) return fmt::format("ended with exit status {}", WEXITSTATUS(*end));
+  return fmt::format("exited with code {} and without leaving the job", WEXITSTATUS(*end));
+}
+
+}  // namespace
+
+// --- Calls --------------------------------------------------------------------------------------
+
+RankCall Texts::last_call(int member) const {
+  const std::uint64_t sequence = group_.last_sequence(member);
+  std::string text = group_.shown_wait(member);
+  if (sequence == 0) {
+    if (text.empty()) text = "no collective call so far";
+    return {.rank = member, .sequence = 0, .call = std::move(text)};
+  }
+  if (!text.empty()) text += ", after ";
+  const auto record = group_.find(member, sequence);
+  text += record ? describe_record(sequence, *record) : fmt::format("#{}", sequence);
+  if (group_.finished_well(member, sequence)) text += " (finished)";
+  return {.rank = member, .sequence = sequence, .call = std::move(text)};
+}
+
+std::vector<RankCall> Texts::last_calls() const {
+  std::vector<RankCall> calls;
+  for (int i = 0; i < group_.size(); ++i) calls.push_back(last_call(i));
+  return calls;
+}
+
+std::vector<RankCall> Texts::recent_calls() const {
+  std::vector<RankCall> calls;
+  const std::uint64_t last = group_.last_sequence(group_.rank());
+  const std::uint64_t first = last > control::kRecords ? last - control::kRecords + 1 : 1;
+  for (std::uint64_t sequence = first; sequence <= last; ++sequence) {
+    const auto record = group_.find(group_.rank(), sequence);
+    if (!record) continue;
+    calls.push_back(
+        {.rank = group_.rank(), .sequence = sequence, .call = describe_record(sequence, *record)});
+  }
+  return calls;
+}
+
+// --- Failures -----------------------------------------------------------------------------------
+
+// `member` is as a peer wrote it.
+int Texts::pid_of(int member) const {
+  if (member < 0 || member >= group_.size()) return 0;
+  return group_.host().pid(group_.host_rank(member));
+}
+
+// How the rank that `failure` names died, as waitpid says; absent where it left, or nobody knows.
+std::optional<int> Texts::end_of(const Failure& failure) const {
+  const bool is_member = failure.culprit >= 0 && failure.culprit < group_.size();
+  if (!is_member || failure.cause != Cause::kDied) return std::nullopt;
+  return witness_.await_end(group_.host_rank(failure.culprit));
+}
+
+// The status, other than 0, with which the process of a rank exited that had left without a reason.
+std::optional<int> Texts::exit_of(const Failure& failure) const {
+  const int member = failure.culprit;
+  if (failure.cause != Cause::kLeft || member < 0 || member >= group_.size()) return std::nullopt;
+  const control::HostControl& host = group_.host();
+  const int place = group_.host_rank(member);
+  const bool is_awaited = group_.is_here(member) && host.pid(place) != host.pid(host.self());
+  const auto end = is_awaited ? witness_.await_exit(place) : host.end(place);
+  return end && WIFEXITED(*end) && WEXITSTATUS(*end) != 0 ? end : std::nullopt;
+}
+
+// The reason that the rank which `failure` names has given for its end; absent: none.
+std::optional<control::EndReason> Texts::reason_of(const Failure& failure) const {
+  const bool has_ended = failure.cause == Cause::kDied || failure.cause == Cause::kLeft ||
+                         failure.cause == Cause::kReturned;
+  if (!has_ended || failure.culprit < 0 || failure.culprit >= group_.size()) return std::nullopt;
+  return group_.host().end_reason(group_.host_rank(failure.culprit));
+}
+
+// Where its process stands still, how; a wait for a rank that runs may have ended a moment later.
+std::string Texts::standstill_of(int member) const {
+  using Doing = os::ProcessState::Doing;
+  const int place = group_.host_rank(member);
+  if (!group_.is_here(member) || place == group_.host().self()) return {};
+  const int pid = group_.host().pid(place);
+  const auto state = os::process_state(pid, group_.host().start(place));
+  const bool is_still = state.doing == Doing::kStopped || state.doing == Doing::kTraced ||
+                        state.doing == Doing::kDumping;
+  return is_still ? ", its process " + os::describe(state, pid) : std::string();
+}
+
+// Who leaves the job while others need it may have closed its world too early, and is not dead.
+bool Texts::lives_on(const Failure& failure) const {
+  return failure.cause == Cause::kLeft && failure.culprit >= 0 && failure.culprit < group_.size() &&
+         group_.is_here(failure.culprit) && witness_.still_runs(group_.host_rank(failure.culprit));
+}
+
+std::string Texts::sentence_of_loss(const Failure& f, const std::string& where) const {
+  const auto reason = reason_of(f);
+  const auto end = reason || f.cause != Cause::kLeft ? end_of(f) : exit_of(f);
+  const bool lives = !reason && !end && lives_on(f);
+  const bool returned = !reason && f.cause == Cause::kReturned;
+  return fmt::format(
+      "rank {} (pid {}) {}{} while it was needed {}; see its own output, and {}",
+      f.culprit,
+      pid_of(f.culprit),
+      manner_of_end(f.cause, end, reason),
+      lives ? " (its process still runs: it has closed its world, or is about to end)" : "",
+      where,
+      lives      ? "close a world only after the last call of all ranks"
+      : returned ? "have each rank return only after the last call of all"
+                 : "start the job again or go on without it");
+}
+
+std::string Texts::sentence_of_difference(const Failure& f, const std::string& where) const {
+  const std::string one = describe(f.sequence, f.signature);
+  const std::string other = describe(f.sequence, f.other);
+  if (f.cause == Cause::kDifferedBefore) {
+    return fmt::format(
+        "ranks called different things before {}, which both rank {} and rank {} called; it was "
+        "more than {} calls ago, so that what differed is not known any more; all ranks must make "
+        "the same calls in the same order",
+        one,
+        f.reporter,
+        f.culprit,
+        control::kRecords - 1);
+  }
+  if (f.cause == Cause::kPartsDiffer) {
+    return fmt::format(
+        "the parts of a v-form differ {}: rank {} expected {}, rank {} gave {}; counts at both "
+        "ends must agree",
+        where,
+        f.reporter,
+        one,
+        f.culprit,
+        other);
+  }
+  const bool is_message = f.signature.kind == Kind::kSend || f.signature.kind == Kind::kRecv;
+  return fmt::format(
+      "ranks called different things {}: rank {} called {}, rank {} called {}{}; {}",
+      where,
+      f.reporter,
+      one,
+      f.culprit,
+      other,
+      one == other ? unseen_difference(f.other) : "",
+      is_message ? "give the receive an array as it is sent, or a longer one and allow_shorter"
+                 : "all ranks must make the same calls in the same order");
+}
+
+std::string Texts::sentence(const Failure& f) const {
+  const std::string where = f.sequence == 0
+                                ? fmt::format("on {}", communicator_)
+                                : fmt::format("in call #{} on {}", f.sequence, communicator_);
+  switch (f.code()) {
+    case ErrorCode::kPeerDied:
+      return sentence_of_loss(f, where);
+    case ErrorCode::kMismatch:
+      return sentence_of_difference(f, where);
+    case ErrorCode::kDevice:
+      return fmt::format("rank {}'s GPU failed {}: {}", f.culprit, where, f.text);
+    case ErrorCode::kDeadlineExceeded:
+      return f.text;
+    case ErrorCode::kInvalidArgument:
+    case ErrorCode::kAborted:
+    case ErrorCode::kRendezvous:
+    case ErrorCode::kSystem:
+      break;
+  }
+  const int who = f.culprit < 0 ? f.reporter : f.culprit;
+  return fmt::format("{} {}; every call on {} ends here",
+                     who < 0 ? std::string("a rank") : fmt::format("rank {}", who),
+                     words_of(f),
+                     communicator_);
+}
+
+Status Texts::base_status(const Failure& f) const {
+  Status status{.code = f.code(),
+                .message = sentence(f),
+                .communicator = communicator_,
+                .sequence = f.sequence,
+                .rank = group_.rank(),
+                .peer = f.culprit};
+  if (f.signature.kind != Kind::kNone) status.operation = engine::name_of(f.signature.kind);
+  return status;
+}
+
+void Texts::raise_lateness(const Failure& f) const {
+  Status status = base_status(f);
+  std::vector<int> missing;
+  std::vector<RankCall> calls;
+  std::vector<std::string> seen;
+  for (int i = 0; i < std::min(group_.size(), 64); ++i) {
+    if ((f.missing >> i & 1) == 0) continue;
+    missing.push_back(i);
+    calls.push_back(last_call(i));
+    seen.push_back(fmt::format(
+        "rank {} (pid {}) last seen in {}{}", i, pid_of(i), calls.back().call, standstill_of(i)));
+  }
+  const std::string what = f.sequence == 0 ? fmt::format("rank {}'s {}", f.reporter, f.text)
+                                           : fmt::format("{} on {} did not finish within {}",
+                                                         describe(f.sequence, f.signature),
+                                                         communicator_,
+                                                         f.text);
+  status.message =
+      fmt::format("{}: {}; give a longer deadline if it is only slow",
+                  what,
+                  seen.empty() ? std::string("every rank had come, so one is slow or stopped")
+                               : fmt::format("{}", fmt::join(seen, "; ")));
+  throw DeadlineExceeded(std::move(status), std::move(missing), std::move(calls));
+}
+
+void Texts::raise(const Failure& f) const {
+  switch (f.code()) {
+    case ErrorCode::kPeerDied: {
+      Status status = base_status(f);
+      throw PeerDied(std::move(status), f.culprit, pid_of(f.culprit), signal_of(end_of(f)));
+    }
+    case ErrorCode::kMismatch:
+      throw Mismatch(base_status(f),
+                     {{f.reporter, f.sequence, describe(f.sequence, f.signature)},
+                      {f.culprit, f.sequence, describe(f.sequence, f.other)}});
+    case ErrorCode::kDeadlineExceeded:
+      raise_lateness(f);
+    case ErrorCode::kDevice:
+      throw DeviceError(base_status(f));
+    case ErrorCode::kInvalidArgument:
+    case ErrorCode::kAborted:
+    case ErrorCode::kRendezvous:
+    case ErrorCode::kSystem:
+      break;
+  }
+  throw Aborted(base_status(f));
+}
+
+Status Texts::status(const Failure& failure) const {
+  try {
+    raise(failure);
+  } catch (const Error& error) {
+    return error.status();
+  }
+}
+
+void Texts::raise(const Refusal& refusal) const {
+  const std::string_view name = engine::name_of(refusal.kind);
+  throw InvalidArgument(
+      Status{.code = ErrorCode::kInvalidArgument,
+             .message = fmt::format(
+                 "rank {} refused {} #{} on {}: {}; the communicator can be used further",
+                 refusal.rank,
+                 name,
+                 refusal.sequence,
+                 communicator_,
+                 refusal.reason),
+             .communicator = communicator_,
+             .sequence = refusal.sequence,
+             .operation = std::string(name),
+             .rank = group_.rank(),
+             .peer = refusal.rank});
+}
+
+}  // namespace hocket::failure

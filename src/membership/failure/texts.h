@@ -1,0 +1,56 @@
+// What a person reads of a group's calls, and of what ended it. Nothing decides by these.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hocket/error.h"
+#include "membership/control/group.h"
+#include "membership/failure/records.h"
+#include "membership/failure/witness.h"
+
+namespace hocket::failure {
+
+// "all_reduce #17 sum float32[1024]"; without the number where it is 0.
+std::string describe(std::uint64_t sequence, const engine::Signature& signature);
+
+// A view of one rank's group: it and the witness must outlive this. Any thread.
+class Texts {
+ public:
+  Texts(std::string communicator, const control::GroupControl& group, Witness& witness)
+      : communicator_(std::move(communicator)), group_(group), witness_(witness) {}
+
+  // What each member was last seen in.
+  std::vector<RankCall> last_calls() const;
+  RankCall last_call(int member) const;
+  // This rank's own last calls, oldest first, as far back as records go.
+  std::vector<RankCall> recent_calls() const;
+
+  // The exception that users get for it.
+  [[noreturn]] void raise(const control::Failure& failure) const;
+  Status status(const control::Failure& failure) const;
+  // The refusal of a call by another rank, as InvalidArgument.
+  [[noreturn]] void raise(const Refusal& refusal) const;
+
+ private:
+  Status base_status(const control::Failure& failure) const;
+  std::string sentence(const control::Failure& failure) const;
+  std::string sentence_of_loss(const control::Failure& failure, const std::string& where) const;
+  std::string sentence_of_difference(const control::Failure& failure,
+                                     const std::string& where) const;
+  [[noreturn]] void raise_lateness(const control::Failure& failure) const;
+  int pid_of(int member) const;
+  std::string standstill_of(int member) const;
+  std::optional<int> end_of(const control::Failure& failure) const;
+  std::optional<control::EndReason> reason_of(const control::Failure& failure) const;
+  std::optional<int> exit_of(const control::Failure& failure) const;
+  bool lives_on(const control::Failure& failure) const;
+
+  const std::string communicator_;
+  const control::GroupControl& group_;
+  Witness& witness_;
+};
+
+}  // namespace hocket::failure

@@ -1,0 +1,109 @@
+#include "membership/failure/witness.h"
+
+#include <algorithm>
+
+#include "foundation/base/poll.h"
+
+namespace hocket::failure {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+constexpr int kWitnesses = 4;  // of each rank, so that a few deaths at once leave one
+constexpr milliseconds kWaitForEnd{2};
+// Of a process that is doomed and has not come to its end, as the machine is busy.
+constexpr milliseconds kWaitWhileItEnds{50};
+constexpr microseconds kEagerly{50};
+constexpr milliseconds kPatiently{20};
+// An end that is not known then never will be.
+constexpr std::chrono::seconds kLongest{60};
+
+}  // namespace
+
+base::Deadline Witness::look() {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock) return base::Deadline::in(kPatiently);
+  if (!met_) meet();
+  auto next = base::Deadline::never();
+  for (std::size_t i = 0; i < watched_.size();) {
+    Watched& watched = watched_[i];
+    if (host_->state(watched.rank) != control::RankState::kDied) {
+      ++i;
+    } else if (!host_->has_end(watched.rank) && look_at(watched)) {
+      const bool eagerly = host_->since_death(watched.rank) < 2 * kWaitForEnd;
+      next =
+          std::min(next, base::Deadline::in(eagerly ? Duration(kEagerly) : Duration(kPatiently)));
+      ++i;
+    } else {
+      watched_.erase(watched_.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+  return next;
+}
+
+// Once all have arrived: before, there is nobody to know.
+void Witness::meet() {
+  const int ranks = host_->ranks();
+  for (int rank = 0; rank < ranks; ++rank) {
+    if (host_->state(rank) == control::RankState::kAbsent) return;
+  }
+  met_ = true;
+  for (int i = 1; i <= std::min(kWitnesses, ranks - 1); ++i) {
+    const int rank = (host_->self() + i) % ranks;
+    watched_.push_back({rank, os::ProcessExit(host_->pid(rank), host_->start(rank))});
+  }
+}
+
+bool Witness::look_at(Watched& watched) {
+  using State = os::ProcessExit::State;
+  const auto answer = watched.process.ask();
+  const auto since = host_->since_death(watched.rank);
+  if (answer.state == State::kKnown) {
+    host_->record_end(watched.rank, answer.status);
+  } else if (answer.state == State::kNotYet && since > kWaitForEnd / 2 &&
+             watched.process.was_replaced()) {
+    host_->record_end(watched.rank, os::kReplaced);
+    return false;
+  }
+  return answer.state == State::kNotYet && since < kLongest;
+}
+
+bool Witness::still_runs(int rank) const noexcept {
+  const os::ProcessExit process(host_->pid(rank), host_->start(rank));
+  return process.ask().state == os::ProcessExit::State::kNotYet;
+}
+
+std::optional<int> Witness::await_exit(int rank) {
+  const os::ProcessExit process(host_->pid(rank), host_->start(rank));
+  const auto is_decided = [&] {
+    if (host_->has_end(rank)) return true;
+    const auto answer = process.ask();
+    if (answer.state == os::ProcessExit::State::kKnown) host_->record_end(rank, answer.status);
+    return answer.state != os::ProcessExit::State::kNotYet ||
+           host_->since_death(rank) >= kWaitWhileItEnds;
+  };
+  base::poll_until(is_decided, base::Deadline::never(), kEagerly);
+  return host_->end(rank);
+}
+
+std::optional<int> Witness::await_end(int rank) {
+  const os::ProcessExit process(host_->pid(rank), host_->start(rank));
+  std::optional<int> end;
+  const auto is_decided = [&] {
+    look();  // this may be the thread that looks otherwise
+    if ((end = host_->end(rank))) return true;
+    const auto answer = process.ask();
+    if (answer.state == os::ProcessExit::State::kKnown) {
+      host_->record_end(rank, answer.status);
+      end = host_->end(rank);
+      return true;
+    }
+    const bool is_ending = answer.state == os::ProcessExit::State::kNotYet;
+    return host_->since_death(rank) >= (is_ending ? kWaitWhileItEnds : kWaitForEnd);
+  };
+  base::poll_until(is_decided, base::Deadline::never(), microseconds(20));
+  return end;
+}
+
+}  // namespace hocket::failure

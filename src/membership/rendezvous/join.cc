@@ -1,0 +1,112 @@
+#include "membership/rendezvous/join.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "foundation/base/deadline.h"
+#include "foundation/base/interrupt.h"
+#include "foundation/base/poll.h"
+#include "hocket/error.h"
+#include "membership/rendezvous/address.h"
+#include "membership/rendezvous/wire/establish.h"
+
+namespace hocket::rendezvous {
+namespace {
+
+// How long an earlier job, or an earlier epoch of this one, may take to leave the meeting place.
+constexpr Duration kStaleTimeout = std::chrono::seconds(10);
+
+StoreServer::Options server_options(const LaunchInfo& launch, const Address& address) {
+  StoreServer::Options options{.key = launch.key,
+                               .job = launch.job,
+                               .epoch = launch.epoch,
+                               .size = launch.size,
+                               .rank = launch.rank,
+                               .trust_network = launch.trust_network};
+  if (const auto* tcp = std::get_if<os::HostPort>(&address)) {
+    options.address = tcp->host;
+    options.port = tcp->port;
+  } else {
+    options.address = launch.store_address;
+  }
+  return options;
+}
+
+StoreClientOptions client_options(const LaunchInfo& launch, Duration timeout) {
+  return {.address = launch.store_address,
+          .key = launch.key,
+          .job = launch.job,
+          .epoch = launch.epoch,
+          .rank = launch.rank,
+          .size = launch.size,
+          .timeout = timeout,
+          .trust_network = launch.trust_network};
+}
+
+// Absent where another process serves at the address: one that outlives this job's ranks (`hocket
+// store`), or, at an AF_UNIX name, what is left of an earlier job, which is given time to end.
+std::optional<StoreServer> serve(const LaunchInfo& launch, Duration timeout) {
+  const Address address = parse_address(launch.store_address, "the store's address");
+  const bool is_unix = std::holds_alternative<UnixName>(address);
+  std::optional<StoreServer> server;
+  const auto is_decided = [&] {
+    try {
+      server.emplace(server_options(launch, address));
+      return true;
+    } catch (const SystemError& error) {
+      const int number = error.error_number();
+      const bool is_elsewhere = number == EADDRINUSE || number == EADDRNOTAVAIL;
+      if (!is_elsewhere) throw;
+      if (!is_unix) return true;
+    }
+    base::throw_if_interrupted(fmt::format("the wait for {}", launch.store_address));
+    return false;
+  };
+  const auto deadline = base::Deadline::in(std::min(timeout, kStaleTimeout));
+  if (base::poll_until(is_decided, deadline, std::chrono::milliseconds(20))) return server;
+  throw RendezvousError(
+      fmt::format("another job meets at {}; wait for its end, or give this one an address of its "
+                  "own (HOCKET_STORE, or the launcher's port)",
+                  launch.store_address));
+}
+
+// A resource: the server goes when its last user in this process goes, after the client.
+struct ServedStore {
+  std::optional<StoreServer> server;
+  std::shared_ptr<MemberStore> client;
+};
+
+}  // namespace
+
+Joined join(const LaunchInfo& launch, Duration timeout, std::optional<StoreServer> server) {
+  if (launch.size == 1) return {.store = make_memory_store()};
+  auto served = std::make_shared<ServedStore>();
+  served->server = std::move(server);
+  const bool is_to_serve = launch.rank == 0 && launch.rank_zero_serves;
+  if (is_to_serve && !served->server) served->server = serve(launch, timeout);
+  const bool finds_address_taken = is_to_serve && !served->server;
+  const StoreClientOptions options = client_options(launch, timeout);
+  served->client = make_client(
+      establish(
+          options, kStaleTimeout, finds_address_taken ? OnSilence::kGiveUp : OnSilence::kTryAgain),
+      options);
+  const std::shared_ptr<MemberStore> member(served, served->client.get());
+  member->watch(launch.size, timeout);
+  Joined joined{.store = member, .member = member};
+  if (served->server) {
+    joined.clients = [weak = std::weak_ptr(served)] {
+      const auto alive = weak.lock();
+      return alive ? std::optional(alive->server->clients()) : std::nullopt;
+    };
+  }
+  return joined;
+}
+
+}  // namespace hocket::rendezvous

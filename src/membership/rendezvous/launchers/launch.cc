@@ -1,0 +1,155 @@
+#include "hocket/launch.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <string_view>
+
+#include "foundation/base/config.h"
+#include "foundation/base/hash.h"
+#include "foundation/os/sockets/socket.h"
+#include "hocket/error.h"
+#include "membership/rendezvous/address.h"
+#include "membership/rendezvous/launchers/launchers.h"
+
+namespace hocket {
+namespace {
+
+using rendezvous::LaunchPlace;
+
+bool trusts_network() {
+  const auto text = base::environment("HOCKET_TRUST_NETWORK");
+  if (!text || *text == "0") return false;
+  if (*text == "1") return true;
+  throw InvalidArgument(
+      fmt::format("HOCKET_TRUST_NETWORK={} is neither 1 nor 0; correct or unset it", *text));
+}
+
+LaunchPlace place_from_options(const InitOptions& options) {
+  if (!options.rank || !options.size) {
+    throw InvalidArgument(fmt::format("init was given a {} and no {}; give both or none",
+                                      options.rank ? "rank" : "size",
+                                      options.rank ? "size" : "rank"));
+  }
+  if (*options.size < 1 || *options.rank < 0 || *options.rank >= *options.size) {
+    throw InvalidArgument(fmt::format(
+        "init was given rank {} of {}; ranks go from 0 to size - 1", *options.rank, *options.size));
+  }
+  return {.launcher = "explicit",
+          .rank_variable = "rank",
+          .size_variable = "size",
+          .rank = *options.rank,
+          .size = *options.size};
+}
+
+LaunchPlace find_place(const InitOptions& options) {
+  if (options.rank || options.size) return place_from_options(options);
+  return rendezvous::place_from_launcher().value_or(LaunchPlace{.launcher = "single process"});
+}
+
+// The abstract AF_UNIX name under which ranks of one host and user meet; anybody could take it, so
+// both ends look at the other's user.
+std::string unix_meeting(std::string_view what) {
+  constexpr std::size_t kLong = 64;
+  return what.size() <= kLong
+             ? fmt::format("unix:hocket-{}-{}", ::geteuid(), what)
+             : fmt::format("unix:hocket-{}-{:016x}", ::geteuid(), base::hash_of(what));
+}
+
+// Where the ranks meet when an address was given.
+std::string meeting_at(const std::string& text, std::string_view what, const LaunchInfo& launch) {
+  const auto address = rendezvous::parse_address(text, what);
+  const auto* tcp = std::get_if<os::HostPort>(&address);
+  if (tcp == nullptr) return text;
+  if (tcp->port == 0) {
+    throw InvalidArgument(
+        fmt::format("{} \"{}\" has port 0; all ranks must be given one port", what, text));
+  }
+  const bool has_no_key = !launch.key && !launch.trust_network;
+  return has_no_key && os::is_loopback(tcp->host) ? unix_meeting(std::to_string(tcp->port)) : text;
+}
+
+// Where they meet when nobody said so: where the launcher says rank 0 is, if there is a key and it
+// does not say that all ranks are here; else on this host, if they are all here.
+std::string default_meeting(const LaunchPlace& place, const LaunchInfo& launch) {
+  const bool is_trusted = launch.key || launch.trust_network;
+  const bool may_span = place.local_rank < 0 || place.local_size < place.size;
+  if (is_trusted && may_span && !place.address.empty()) return place.address;
+  if (!place.meeting.empty() && place.local_size == place.size) return unix_meeting(place.meeting);
+  const std::string why =
+      place.local_size > 0 && place.local_size < place.size
+          ? fmt::format("only {} of its {} ranks are on this host", place.local_size, place.size)
+          : fmt::format("{}={} and nothing says that all ranks are on one host",
+                        place.size_variable,
+                        place.size);
+  throw InvalidArgument(fmt::format(
+      "this job ({}) has no address to meet at: {}. Set HOCKET_STORE=HOST:PORT, rank 0's host and "
+      "a "
+      "free port there, or give init an address; on one host HOCKET_STORE=127.0.0.1:PORT will do, "
+      "between hosts also set HOCKET_KEY_FILE (`hocket key FILE` makes one)",
+      place.launcher,
+      why));
+}
+
+std::optional<Key> find_key(const InitOptions& options, const LaunchPlace& place) {
+  if (options.key) return options.key;
+  if (place.launcher == "hocket run") {
+    const auto fd = base::environment_integer("HOCKET_KEY_FD", 0, 1 << 20);
+    if (fd) return Key::from_fd(static_cast<int>(*fd));
+  }
+  if (const auto path = base::environment("HOCKET_KEY_FILE")) return Key::from_file(*path);
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<LaunchPlace> rendezvous::place_from_launcher() {
+  for (auto* find : {place_from_hocket,
+                     place_from_torchrun,
+                     place_from_open_mpi,
+                     place_from_mpich,
+                     place_from_slurm}) {
+    if (auto place = find()) return place;
+  }
+  return std::nullopt;
+}
+
+LaunchInfo detect_launch(const InitOptions& options) {
+  const LaunchPlace place = find_place(options);
+  LaunchInfo launch{.rank = place.rank,
+                    .size = place.size,
+                    .local_rank = place.local_rank,
+                    .local_size = place.local_size,
+                    .launcher = place.launcher,
+                    .job = base::environment("HOCKET_JOB").value_or(place.job),
+                    .epoch = place.epoch,
+                    .trust_network = trusts_network()};
+  if (launch.size == 1) {
+    launch.local_rank = 0;
+    launch.local_size = 1;
+    return launch;
+  }
+  // Jobs that are given one address are told apart by their launchers' names for them. Hydra has
+  // none that every rank surely finds.
+  const bool all_are_here = place.local_size == place.size && place.launcher != "MPICH";
+  if (launch.job.empty() && all_are_here) launch.job = place.meeting;
+  launch.key = find_key(options, place);
+  const auto store = base::environment("HOCKET_STORE");
+  if (!options.address.empty()) {
+    launch.store_address = meeting_at(options.address, "init's address", launch);
+  } else if (store) {
+    launch.store_address = meeting_at(*store, "HOCKET_STORE", launch);
+  } else {
+    launch.store_address = default_meeting(place, launch);
+  }
+  const bool launcher_serves = place.launcher == "hocket run" && options.address.empty();
+  launch.rank_zero_serves = !launcher_serves;
+  if (launcher_serves && !store) {
+    throw InvalidArgument(
+        "HOCKET_RANK and HOCKET_KEY_FD are set and HOCKET_STORE is not; start "
+        "this process by `hocket run`, or unset HOCKET_KEY_FD");
+  }
+  return launch;
+}
+
+}  // namespace hocket

@@ -1,0 +1,71 @@
+// The operations of a store in terms of requests, for all stores that answer requests.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "hocket/error.h"
+#include "membership/rendezvous/store/request.h"
+
+namespace hocket::rendezvous {
+
+// Not all ranks came to an exchange in time. Its message is for users of a store; who does more
+// than that with one says it in words of its own.
+class RanksMissing : public RendezvousError {
+ public:
+  RanksMissing(const std::string& message, std::string who, bool one, std::string others)
+      : RendezvousError(message), who_(std::move(who)), one_(one), others_(std::move(others)) {}
+  const std::string& who() const noexcept { return who_; }  // "rank 3", "ranks 2, 5 and 97 more"
+  bool one() const noexcept { return one_; }
+  // What else is known, of others: "rank 0 had given up waiting"; empty: nothing.
+  const std::string& others() const noexcept { return others_; }
+
+ private:
+  std::string who_;
+  bool one_;
+  std::string others_;
+};
+
+// A resource; abstract. As `Store`: any thread.
+class RequestStore : public Store {
+ public:
+  void set(std::string_view key, std::span<const std::byte> value) final;
+  Bytes get(std::string_view key, Duration timeout) final;
+  std::optional<Bytes> try_get(std::string_view key) final;
+  void wait(std::span<const std::string> keys, Duration timeout) final;
+  std::int64_t add(std::string_view key, std::int64_t amount) final;
+  std::optional<Bytes> compare_and_set(std::string_view key,
+                                       const std::optional<std::span<const std::byte>>& expected,
+                                       std::span<const std::byte> desired) final;
+  bool erase(std::string_view key) final;
+  std::vector<Bytes> exchange(std::string_view name,
+                              int rank,
+                              int size,
+                              std::span<const std::byte> mine,
+                              Duration timeout) final;
+  void barrier(std::string_view name, int size, int rank, Duration timeout) final;
+
+ protected:
+  // Blocks until the answer, which comes at the request's timeout at the latest.
+  virtual Reply perform(StoreRequest&& request) = 0;
+
+ private:
+  Reply checked(StoreRequest&& request);
+};
+
+// A resource; abstract. The store as a rank uses it that joins a job: it also hears at once of a
+// rank that comes no more. `watch` comes first; it and `why_lost` are for one thread.
+class MemberStore : public RequestStore {
+ public:
+  // Asks the store to tell when one of the `size` ranks comes no more.
+  virtual void watch(int size, Duration timeout) = 0;
+  // Why the ranks cannot all join any more: a rank has ended or failed, or the store is gone.
+  // Absent: nothing is known of that. Never waits.
+  virtual std::optional<std::string> why_lost() = 0;
+  virtual void end_watch() noexcept = 0;
+  // Has the store tell the others that this rank comes no more, as it failed. Never throws.
+  virtual void withdraw(std::string_view reason) noexcept = 0;
+};
+
+}  // namespace hocket::rendezvous

@@ -1,0 +1,38 @@
+// A client's way from an address to a connection on which both sides have proved themselves.
+#pragma once
+
+#include <chrono>
+#include <memory>
+
+#include "hocket/store.h"
+#include "membership/rendezvous/store/request_store.h"
+#include "membership/rendezvous/wire/channel.h"
+
+namespace hocket::rendezvous {
+
+// How long whoever joins waits before it says what for.
+inline constexpr Duration kSilentWait = std::chrono::seconds(10);
+
+// A program may take connections at the address and say nothing: this comes of it.
+enum class OnSilence {
+  kTryAgain,  // it may be a store that is stopped, or whose place a store takes
+  kGiveUp,    // this rank was to serve there, and the address is taken
+};
+
+// A connection to the store, proved by both sides.
+struct Established {
+  std::unique_ptr<Channel> channel;
+  int server_rank = -1;  // the rank whose process serves; -1: it is no rank
+};
+
+// Tries again while nobody serves, until the options' timeout. With `stale_timeout`, also while an
+// earlier job or epoch is still served there. Throws RendezvousError saying what was refused.
+Established establish(const StoreClientOptions& options,
+                      Duration stale_timeout = Duration::zero(),
+                      OnSilence on_silence = OnSilence::kTryAgain);
+
+// A Store over an established connection.
+std::shared_ptr<MemberStore> make_client(Established established,
+                                         const StoreClientOptions& options);
+
+}  // namespace hocket::rendezvous

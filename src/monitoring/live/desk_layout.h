@@ -1,0 +1,178 @@
+// What each rank lays out of its own for those who look at its job from outside: which groups it is
+// in, and, where they are kept, its calls by kind. Written by its rank alone.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "engine/kinds.h"
+#include "foundation/base/atomic.h"
+#include "foundation/base/short_text.h"
+#include "foundation/os/futex.h"
+#include "hocket/live.h"
+#include "membership/control/host.h"
+
+namespace hocket::live {
+
+inline constexpr std::size_t kSeats = 64;  // groups of one rank at a time; more are not shown
+inline constexpr std::size_t kRows = 128;  // kinds, groups and engines; more are not counted
+inline constexpr std::size_t kGroupNameBytes = 48;
+inline constexpr std::size_t kEngineNameBytes = 16;
+
+using GroupName = base::ShortText<kGroupNameBytes>;
+using EngineName = base::ShortText<kEngineNameBytes>;
+
+// A group, as its rank has written it down. A value.
+struct Seated {
+  std::uint64_t block = 0;  // its offset
+  int rank = 0;             // of the rank in it
+  GroupName name;
+};
+
+// One group of the rank; written by its threads, each of which takes a seat of its own.
+struct alignas(control::kCacheLine) GroupSeat {
+  static constexpr std::uint64_t kFree = 0;
+  static constexpr std::uint64_t kBeingTaken = 1;
+  base::Atomic<std::uint64_t> block{kFree};
+  base::Torn<std::int32_t> rank = 0;
+  base::Torn<GroupName> name;
+
+  // False: another group has it.
+  bool take(const Seated& group) noexcept {
+    std::uint64_t free = kFree;
+    if (!block.compare_exchange_strong(free, kBeingTaken, std::memory_order_acquire)) return false;
+    // Who still reads of the group that was here sees that it is gone.
+    base::thread_fence(std::memory_order_release);
+    rank = group.rank;
+    name = group.name;
+    block.store(group.block, std::memory_order_release);
+    return true;
+  }
+  // False: this group has another seat.
+  bool leave(std::uint64_t group) noexcept {
+    return block.compare_exchange_strong(group, kFree, std::memory_order_release);
+  }
+  // Absent where no group has it, or another one has it meanwhile.
+  std::optional<Seated> read() const noexcept {
+    const std::uint64_t before = block.load(std::memory_order_acquire);
+    if (before <= kBeingTaken) return std::nullopt;
+    const Seated group{.block = before, .rank = rank, .name = name};
+    base::thread_fence(std::memory_order_acquire);
+    if (block.load(std::memory_order_relaxed) != before) return std::nullopt;
+    return group;
+  }
+};
+
+// Calls of up to 1 us, 4 us, 16 us, ..., 16.8 s, and longer ones.
+inline constexpr std::size_t kBuckets = 14;
+constexpr std::size_t bucket_of(std::uint64_t ns) noexcept {
+  const std::uint64_t us = (ns + 999) / 1000;
+  const auto bits = static_cast<std::size_t>(std::bit_width(us == 0 ? us : us - 1));
+  const std::size_t bucket = (bits + 1) / 2;
+  return bucket < kBuckets ? bucket : kBuckets - 1;
+}
+constexpr double upper_bound_s(std::size_t bucket) noexcept {
+  return 1e-6 * static_cast<double>(std::uint64_t{1} << (2 * bucket));
+}
+static_assert(bucket_of(0) == 0 && bucket_of(1000) == 0 && bucket_of(1001) == 1 &&
+              bucket_of(4000) == 1 && bucket_of(4001) == 2 && bucket_of(~0ULL / 2) == kBuckets - 1);
+
+// What is counted together: calls of one kind in one group by one engine; messages, which have no
+// engine on the host. A value.
+struct Metered {
+  engine::Kind kind = engine::Kind::kNone;
+  LiveTimed timed = LiveTimed::kOnHost;
+  EngineName engine;
+  GroupName group;
+};
+
+// What is counted of them: for good.
+struct alignas(control::kCacheLine) MeterRow {
+  enum : std::uint32_t { kFree, kBeingTaken, kTaken };
+  base::Atomic<std::uint32_t> used{kFree};
+  base::Plain<engine::Kind> kind = engine::Kind::kNone;
+  base::Plain<LiveTimed> timed = LiveTimed::kOnHost;
+  base::Plain<EngineName> engine;
+  base::Plain<GroupName> group;
+  base::Atomic<std::uint64_t> failed{0};
+  base::Atomic<std::uint64_t> bytes{0};
+  base::Atomic<std::uint64_t> nanoseconds{0};
+  std::array<base::Atomic<std::uint64_t>, kBuckets> ended{};  // by how long they took
+
+  bool is_taken() const noexcept { return used.load(std::memory_order_acquire) == kTaken; }
+  // Whether it is theirs, from now on or before.
+  bool take(const Metered& its) noexcept {
+    std::uint32_t state = kFree;
+    if (used.compare_exchange_strong(state, kBeingTaken, std::memory_order_acquire)) {
+      kind = its.kind;
+      timed = its.timed;
+      engine = its.engine;
+      group = its.group;
+      used.store(kTaken, std::memory_order_release);
+      return true;
+    }
+    if (state != kTaken) return false;  // another group's, for all that is known
+    const EngineName named = engine;
+    const GroupName grouped = group;
+    return kind == its.kind && timed == its.timed && named.view() == its.engine.view() &&
+           grouped.view() == its.group.view();
+  }
+};
+
+inline constexpr std::size_t kPlaceBytes = 192;
+using PlaceText = base::ShortText<kPlaceBytes>;
+
+// Where the rank's program was, once others had asked. A value.
+struct ToldPlace {
+  std::uint64_t moves = 0;  // how often the rank had begun and ended calls
+  PlaceText text;
+};
+
+// Questions of the host's other ranks, and the answer of a thread of this one.
+struct alignas(control::kCacheLine) PlaceDesk {
+  static constexpr std::uint64_t kNone = 0;
+  static constexpr std::uint64_t kBeingWritten = ~std::uint64_t{0};
+  os::FutexWord asked{0};                     // how often; on it the rank's progress thread sleeps
+  base::Atomic<std::uint32_t> tells{0};       // 1: somebody there answers
+  base::Atomic<std::int64_t> last_asked{0};   // ns of the steady clock
+  base::Atomic<std::uint64_t> answer{kNone};  // its number
+  base::Torn<std::uint64_t> moves = 0;
+  base::Torn<PlaceText> text;
+
+  // One thread at a time; numbers from 1 up.
+  void write(std::uint64_t number, const ToldPlace& told) noexcept {
+    answer.store(kBeingWritten, std::memory_order_relaxed);
+    base::thread_fence(std::memory_order_release);
+    moves = told.moves;
+    text = told.text;
+    answer.store(number, std::memory_order_release);
+  }
+  // Absent where there is none, or another one comes.
+  std::optional<ToldPlace> read() const noexcept {
+    const std::uint64_t before = answer.load(std::memory_order_acquire);
+    if (before == kNone || before == kBeingWritten) return std::nullopt;
+    const ToldPlace told{.moves = moves, .text = text};
+    base::thread_fence(std::memory_order_acquire);
+    if (answer.load(std::memory_order_relaxed) != before) return std::nullopt;
+    return told;
+  }
+};
+
+// Lies where the rank has allocated first.
+struct DeskLayout {
+  enum Manner : std::uint64_t {
+    kNone = 0,
+    kPrivate = 0x9d1f7a3c736b6469,
+    kShown = 0x9d1f7a3c736b646a,
+  };
+  base::Atomic<std::uint64_t> manner{kNone};  // kPrivate: the rank shows nothing
+  base::Atomic<std::uint32_t> meters{0};      // 1: calls are counted below
+  PlaceDesk place;
+  std::array<GroupSeat, kSeats> seats;
+  std::array<MeterRow, kRows> rows;  // takes memory only where it is written
+};
+
+}  // namespace hocket::live

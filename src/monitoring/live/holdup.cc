@@ -1,0 +1,121 @@
+#include "monitoring/live/holdup.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "foundation/os/process/process_exit.h"
+#include "membership/control/succession.h"
+#include "membership/failure/loss.h"
+
+namespace hocket::live {
+namespace {
+
+using control::GroupControl;
+
+// The call that a member is in; absent: in none.
+std::optional<std::uint64_t> call_of(const GroupControl& group, int member) {
+  const std::uint64_t last = group.last_sequence(member);
+  if (last == 0 || group.finished_sequence(member) >= last) return std::nullopt;
+  return last;
+}
+
+// Who has not come to call `sequence` and is needed by `member`, which is in it. What comes from a
+// root is waited for from there alone.
+std::vector<int> missing(const GroupControl& group, int member, std::uint64_t sequence) {
+  if (const auto record = group.find(member, sequence)) {
+    const engine::Signature& called = record->signature;
+    const int root = called.root;
+    const bool from_root =
+        engine::row_of(called.kind).flow == engine::Flow::kFromRoot && root != member;
+    if (from_root && root >= 0 && root < group.size() && group.last_sequence(root) < sequence) {
+      return {root};
+    }
+  }
+  std::vector<int> members;
+  for (int i = 0; i < group.size(); ++i) {
+    if (i != member && group.last_sequence(i) < sequence) members.push_back(i);
+  }
+  return members;
+}
+
+// Of those who are in no call, the ones that are furthest behind.
+std::vector<int> idle(const GroupControl& group, const std::vector<int>& members) {
+  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
+  std::vector<int> found;
+  for (const int member : members) {
+    if (call_of(group, member)) continue;
+    const std::uint64_t finished = group.finished_sequence(member);
+    if (finished < least) found.clear();
+    least = std::min(least, finished);
+    if (finished == least) found.push_back(member);
+  }
+  return found;
+}
+
+// The ranks that may still send a message which is received from any rank.
+std::vector<int> living_others(GroupControl& group) {
+  const control::Succession succession(group);
+  std::vector<int> members;
+  for (int i = 0; i < group.size(); ++i) {
+    if (i != group.rank() && !failure::loss_of(group, succession, i)) members.push_back(i);
+  }
+  return members;
+}
+
+// All have come to it: who of those that have not finished stands still?
+Holdup look_inside(const GroupControl& group, std::uint64_t sequence) {
+  Holdup holdup{.members = {}, .have_come = true, .sequence = sequence};
+  for (int i = 0; i < group.size(); ++i) {
+    if (i == group.rank() || group.finished_sequence(i) >= sequence) continue;
+    if (stands_still(group.host(), group.host_rank(i))) holdup.members.push_back(i);
+  }
+  return holdup;
+}
+
+}  // namespace
+
+bool stands_still(const control::HostControl& host, int place) {
+  if (place == host.self() || !host.is_here(place)) return false;
+  const int pid = host.pid(place);
+  return pid != getpid() && os::is_halted(pid, host.start(place));
+}
+
+// Each turn comes to an earlier call, so that it ends.
+Holdup find_holdup(GroupControl& group, const failure::Awaited& awaited) {
+  if (awaited.sequence == 0) {
+    Holdup holdup;
+    if (awaited.peer == engine::kAnyPeer) {
+      holdup.members = living_others(group);
+      holdup.one_suffices = holdup.members.size() > 1;
+    } else if (awaited.peer >= 0) {
+      holdup.members = {awaited.peer};
+    }
+    return holdup;
+  }
+  int member = group.rank();
+  // A call that waits behind others has not been announced: then it is the one before them.
+  std::uint64_t sequence = std::min(awaited.sequence, group.last_sequence(member));
+  while (sequence != 0) {
+    const std::vector<int> late = missing(group, member, sequence);
+    if (late.empty()) return look_inside(group, sequence);
+    if (auto members = idle(group, late); !members.empty()) {
+      return {.members = std::move(members), .have_come = false, .sequence = sequence};
+    }
+    std::uint64_t earliest = sequence;
+    for (const int each : late) {
+      const auto its = call_of(group, each);
+      if (!its || *its >= earliest) continue;
+      earliest = *its;
+      member = each;
+    }
+    // They have moved on since.
+    if (earliest == sequence) break;
+    sequence = earliest;
+  }
+  return {.members = {}, .have_come = true, .sequence = sequence};
+}
+
+}  // namespace hocket::live

@@ -1,0 +1,248 @@
+#include "monitoring/live/long_wait.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <exception>
+#include <vector>
+
+#include "foundation/base/log.h"
+#include "foundation/os/process/process_state.h"
+#include "monitoring/live/place.h"
+
+namespace hocket::live {
+namespace {
+
+using control::RankState;
+
+constexpr int kSamples = 8;          // before the first word
+constexpr std::size_t kDetailed = 3;  // ranks of which more than the number is told
+
+// What the process of `member` does; empty where that is not known.
+std::string doing(const control::GroupControl& group, int member) {
+  const control::HostControl& host = group.host();
+  const int place = group.host_rank(member);
+  if (!host.is_here(place)) return "on another host";
+  const int pid = host.pid(place);
+  if (pid == getpid()) {  // ranks that are threads
+    return os::describe(os::thread_state(pid, host.start(place), host.thread(place)), pid);
+  }
+  return os::describe(os::process_state(pid, host.start(place)), pid);
+}
+
+}  // namespace
+
+LongWait::~LongWait() { hide(); }
+
+void LongWait::look(const failure::Awaited& awaited, const engine::Signature& shown) noexcept {
+  if (waits_.after == kForever) return;
+  now_ = Clock::now();
+  if (!begun_) {
+    begun_ = still_since_ = now_;
+    speaks_at_ = waits_.after;
+    next_ = now_ + waits_.after / kSamples;
+    return;
+  }
+  if (now_ < next_) return;
+  next_ = now_ + std::max(waits_.after, Duration(now_ - *begun_)) / kSamples;
+  try {
+    sample(awaited, shown);
+  } catch (const std::exception&) {  // without memory nothing is said
+  }
+}
+
+void LongWait::sample(const failure::Awaited& awaited, const engine::Signature& shown) {
+  control::GroupControl& group = waits_.group;
+  control::HostControl& host = group.host();
+  const Holdup holdup = find_holdup(group, awaited);
+  Seen now{.sequence = holdup.sequence, .one_suffices = holdup.one_suffices};
+  if (holdup.one_suffices) {
+    for (const int member : holdup.members) {
+      now.last += group.last_sequence(member);
+      now.finished += group.finished_sequence(member);
+    }
+  } else if (!holdup.members.empty()) {
+    const int member = holdup.members.front();
+    now = {.place = group.host_rank(member),
+           .sequence = holdup.sequence,
+           .last = group.last_sequence(member),
+           .finished = group.finished_sequence(member)};
+  }
+  const bool is_still = now == seen_;
+  if (!is_still && (seen_.place >= 0 || seen_.one_suffices)) still_since_ = now_;
+  seen_ = now;
+  // A rank that any of several can help shows itself: it speaks for those who wait for it.
+  host.show_awaited(now.one_suffices ? host.self() : now.place);
+  shows_ = true;
+  // Not when it speaks: what is said of a process is not to be what an answer takes.
+  const bool speaks = is_still && Duration(now_ - *begun_) >= speaks_at_;
+  if (!speaks) ask_places(holdup);
+  if (!speaks) return;
+  if (of_ == Of::kStream && holdup.members.empty()) return;
+  if (!may_speak(holdup, now.place)) return;
+  call_ = awaited.message != nullptr ? failure::describe(*awaited.message)
+                                     : failure::describe(awaited.sequence, shown);
+  base::log(base::LogLevel::kWarning, sentence(holdup, awaited));
+  while (speaks_at_ <= Duration(now_ - *begun_)) speaks_at_ *= 2;
+}
+
+// Of those whom it would name; the answers are there at a later sample.
+void LongWait::ask_places(const Holdup& holdup) noexcept {
+  if (holdup.have_come) return;
+  control::GroupControl& group = waits_.group;
+  for (std::size_t i = 0; i < std::min(holdup.members.size(), kDetailed); ++i) {
+    ask_place(group.host(), group.host_rank(holdup.members[i]));
+  }
+}
+
+// Follows the chain from `place`: who of it waits for nobody is to blame.
+bool LongWait::may_speak(const Holdup& holdup, int place) {
+  control::HostControl& host = waits_.group.host();
+  circle_ = 0;
+  if (place < 0) return claim(host.self());
+  if (!holdup.have_come) {
+    int least = host.self();
+    int at = place;
+    for (int steps = 1; steps <= host.places(); ++steps) {
+      const int next = host.awaited_by(at);
+      if (next < 0 || stands_still(host, at)) break;
+      if (next == at) {
+        give_up_claim();
+        return false;
+      }
+      least = std::min(least, at);
+      if (next == host.self()) {
+        circle_ = steps + 1;
+        break;
+      }
+      at = next;
+    }
+    if (circle_ != 0) return least == host.self() && claim(place);
+    if (at != place) return false;
+    if (is_spoken_for_elsewhere(place)) return false;
+  }
+  return claim(place);
+}
+
+// Of a rank of another host, that one's own ranks know more, if any wait; else the lowest who does.
+bool LongWait::is_spoken_for_elsewhere(int place) const {
+  const control::GroupControl& group = waits_.group;
+  const control::HostControl& host = group.host();
+  if (host.is_here(place)) return false;
+  int lowest = -1;
+  for (int i = 0; i < group.size(); ++i) {
+    if (group.last_sequence(i) <= group.finished_sequence(i)) continue;
+    const int its = group.host_rank(i);
+    if (!host.is_here(its) && host.host_number(its) == host.host_number(place)) return true;
+    if (lowest < 0) lowest = its;
+  }
+  return lowest >= 0 && !host.is_here(lowest);
+}
+
+// Takes over from whoever cannot speak any more.
+bool LongWait::claim(int place) noexcept {
+  control::HostControl& host = waits_.group.host();
+  if (claimed_ == place) return true;
+  give_up_claim();
+  int holder = host.speaker_about(place);
+  const bool is_idle =
+      holder < 0 || host.state(holder) != RankState::kAlive || stands_still(host, holder);
+  if (!is_idle || !host.speak_about(place, holder)) return false;
+  claimed_ = place;
+  return true;
+}
+
+void LongWait::give_up_claim() noexcept {
+  if (claimed_ >= 0) waits_.group.host().speak_no_more_about(claimed_);
+  claimed_ = -1;
+}
+
+void LongWait::hide() noexcept {
+  if (shows_) waits_.group.host().show_awaited(-1);
+  shows_ = false;
+  give_up_claim();
+}
+
+void LongWait::over(End how) noexcept {
+  hide();
+  if (call_.empty()) return;
+  try {
+    base::log(base::LogLevel::kWarning,
+              fmt::format("{} on {} {} after {}",
+                          call_,
+                          waits_.communicator,
+                          how == End::kWell ? "has gone on" : "has ended with an error",
+                          base::in_seconds(Clock::now() - *begun_)));
+  } catch (const std::exception&) {
+  }
+  call_.clear();
+}
+
+// --- What it says -------------------------------------------------------------------------------
+
+std::string LongWait::of_member(const Holdup& holdup, int member) const {
+  const control::GroupControl& group = waits_.group;
+  const std::string state = doing(group, member);
+  const std::string name =
+      fmt::format("rank {} (pid {})", member, group.host().pid(group.host_rank(member)));
+  if (holdup.have_come) {
+    return fmt::format("{}, which has come to #{} and is {}", name, holdup.sequence, state);
+  }
+  const std::string place =
+      place_of(control::Onlooker(group.host().memory()), group.host_rank(member));
+  return fmt::format("{}, last seen in {} at least {} ago{}{}{}{}",
+                     name,
+                     waits_.texts.last_call(member).call,
+                     base::in_seconds(now_ - still_since_),
+                     state.empty() ? "" : ", now ",
+                     state,
+                     place.empty() ? "" : ", at ",
+                     place);
+}
+
+std::string LongWait::of_circle() const {
+  const control::HostControl& host = waits_.group.host();
+  std::vector<int> ranks{host.world_rank(host.self())};
+  for (int at = seen_.place; at >= 0 && at != host.self() && ranks.size() < kDetailed * 4;
+       at = host.awaited_by(at)) {
+    ranks.push_back(host.world_rank(at));
+  }
+  return fmt::format("; ranks {} of the job wait for each other, in a circle",
+                     fmt::join(ranks, ", "));
+}
+
+std::string LongWait::sentence(const Holdup& holdup, const failure::Awaited& awaited) const {
+  const control::GroupControl& group = waits_.group;
+  std::string text = fmt::format("rank {} has waited {} in {} on {}",
+                                 group.rank(),
+                                 base::in_seconds(now_ - *begun_),
+                                 call_,
+                                 waits_.communicator);
+  const std::vector<int>& members = holdup.members;
+  const std::size_t detailed = std::min(members.size(), kDetailed);
+  const std::string next = holdup.one_suffices ? "; or for " : "; for ";
+  for (std::size_t i = 0; i < detailed; ++i) {
+    text += (i == 0 ? " for " : next) + of_member(holdup, members[i]);
+  }
+  if (members.size() > detailed) {
+    text += fmt::format(
+        "; {} for {} more", holdup.one_suffices ? "or" : "and", members.size() - detailed);
+  }
+  if (circle_ != 0) text += of_circle();
+  if (const std::string other = waits_.beside(awaited); !other.empty()) text += "; " + other;
+  if (!members.empty()) return text;
+  if (awaited.sequence == 0) return text;  // a message that nobody is left to send
+  text += fmt::format("; all ranks have come to #{}", holdup.sequence);
+  std::size_t told = 0;
+  for (int i = 0; i < group.size() && told < kDetailed; ++i) {
+    if (i == group.rank() || group.finished_sequence(i) >= holdup.sequence) continue;
+    const std::string state = doing(group, i);
+    if (state.empty()) continue;
+    text += fmt::format("{}rank {} is {}", told++ == 0 ? ", and " : "; ", i, state);
+  }
+  return text;
+}
+
+}  // namespace hocket::live

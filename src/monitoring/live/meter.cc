@@ -1,0 +1,57 @@
+#include "monitoring/live/meter.h"
+
+#include <utility>
+
+#include "monitoring/live/desk.h"
+
+namespace hocket::live {
+namespace {
+
+// One thread writes at a time.
+void add_to(base::Atomic<std::uint64_t>& sum, std::uint64_t more) noexcept {
+  sum.store(sum.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
+}
+
+// The row of these; null where there is no room. Groups of several threads may look for one at
+// once.
+MeterRow* row_of(DeskLayout& desk, const Meter::What& what, std::string_view group) noexcept {
+  Metered metered{.kind = what.kind, .timed = what.timed, .engine = {}, .group = {}};
+  metered.engine = what.engine;
+  metered.group = group;
+  for (MeterRow& row : desk.rows) {
+    if (row.take(metered)) return &row;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void Counted::add(bool failed) noexcept {
+  if (!failed) return add(Clock::now() - begun_);
+  add_to(std::exchange(row_, nullptr)->failed, 1);
+}
+
+void Counted::add(std::chrono::nanoseconds time) noexcept {
+  MeterRow& row = *std::exchange(row_, nullptr);
+  const auto took = static_cast<std::uint64_t>(time.count());
+  add_to(row.bytes, bytes_);
+  add_to(row.nanoseconds, took);
+  add_to(row.ended[bucket_of(took)], 1);
+}
+
+Meter::Meter(control::HostControl& host, std::string group)
+    : desk_(counting_desk(host)), group_(std::move(group)) {
+  if (desk_ != nullptr) known_ = std::make_unique<decltype(known_)::element_type>();
+}
+
+Counted Meter::begin(const What& what) noexcept {
+  if (desk_ == nullptr) return {};
+  Known& known = (*known_)[kTimed * static_cast<std::size_t>(what.kind) +
+                           static_cast<std::size_t>(what.timed)];
+  if (known.engine != what.engine.data() || known.row == nullptr) {
+    known = {.engine = what.engine.data(), .row = row_of(*desk_, what, group_)};
+  }
+  return {known.row, what.bytes};
+}
+
+}  // namespace hocket::live

@@ -1,0 +1,99 @@
+// Looks at a job's segment again and again, and counts what it sees.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "membership/control/onlooker.h"
+#include "monitoring/live/desk_layout.h"
+
+namespace hocket::live {
+
+// A group, as one of its ranks is in it. A value.
+struct SeatedGroup {
+  std::uint64_t block = 0;
+  int index = 0;  // of the rank in it
+  std::string name;
+};
+
+// A rank, as it was seen in one look. A value.
+struct GlancedRank {
+  control::SeenRank line;
+  bool shows = true;
+  std::vector<SeatedGroup> groups;
+  int doing = -1;  // in groups: see LiveRank::doing
+};
+
+// A job, as it was seen in one look: ranks by place, and the members of each group by its block.
+struct Glance {
+  int here = 0;  // ranks of this host, which have the first places
+  std::vector<GlancedRank> ranks;
+  std::map<std::uint64_t, std::vector<control::SeenMember>> groups;
+
+  const control::SeenMember* member_of(const SeatedGroup& group) const noexcept;
+};
+// Whether a member is in a call.
+inline bool is_inside(const control::SeenMember& member) noexcept {
+  return member.last > member.finished;
+}
+
+// The desk of a rank of this host; null where it has none, or shows nothing. `is_private`: whether
+// that is as it wants it.
+const DeskLayout* desk_of(const control::Onlooker& segment, int place) noexcept;
+bool is_private(const control::Onlooker& segment, int place) noexcept;
+
+// What several looks have seen of a rank. A value.
+struct Tally {
+  std::uint64_t looks = 0;
+  std::uint64_t inside = 0;
+  std::uint64_t waiting = 0;
+  double calls = 0;
+  double bytes = 0;
+  std::chrono::steady_clock::time_point since;  // that it does what it does
+};
+
+// A resource: a view of a segment, which outlives it, and what was seen of it. One thread.
+class Sampler {
+ public:
+  using Clock = std::chrono::steady_clock;
+  explicit Sampler(const control::Onlooker& segment);
+
+  void look();
+  void begin_anew();
+
+  const Glance& glance() const noexcept { return glance_; }
+  const Tally& tally(int place) const { return tallies_[static_cast<std::size_t>(place)]; }
+  double looked_s() const;
+  // Null where the rank shows nothing.
+  const DeskLayout* desk(int place) const noexcept { return desk_of(segment_, place); }
+
+ private:
+  // What a rank is in: equal while it does not move.
+  struct Doing {
+    std::uint64_t block = 0;
+    std::uint64_t last = 0;
+    std::uint64_t finished = 0;
+    bool waits = false;
+    bool operator==(const Doing&) const = default;
+  };
+  void read_rank(int place);
+  void add_others();
+  void choose_doing(int place);
+  void count(int place);
+  void count_calls(int place, const SeatedGroup& group);
+  bool has_company(const control::SeenMember& member, std::uint64_t block) const;
+
+  const control::Onlooker& segment_;
+  Glance glance_;
+  std::vector<Tally> tallies_;
+  std::vector<Doing> doing_;  // by place
+  std::map<std::pair<int, std::uint64_t>, std::uint64_t> counted_;  // by place and block
+  Clock::time_point begun_;
+  Clock::time_point now_;
+};
+
+}  // namespace hocket::live

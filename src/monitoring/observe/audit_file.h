@@ -1,0 +1,60 @@
+// The file into which a rank writes the digests of its calls' arrays while it runs.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "monitoring/observe/audit_format.h"
+#include "monitoring/observe/mapped_file.h"
+
+namespace hocket::observe {
+
+// A resource: a mapped file that grows to at most 1 GiB. Any thread. When it is full, later calls
+// are dropped and counted: it is the first difference that is looked for.
+class AuditFile {
+ public:
+  struct Owner {
+    int rank = 0;
+    int size = 1;
+  };
+  // DIRECTORY/rank-N.audit, replacing one that is there; rank 0 also takes away those of ranks that
+  // its job has not. Makes the directory if need be. Throws
+  // SystemError.
+  static std::shared_ptr<AuditFile> make(const std::string& directory, const Owner& owner);
+  AuditFile(const AuditFile&) = delete;
+  AuditFile& operator=(const AuditFile&) = delete;
+  ~AuditFile();
+
+  // A record, and where it lies, in bytes behind the header. Null where there is no room.
+  struct Place {
+    AuditRecord* record = nullptr;
+    std::size_t at = 0;
+  };
+
+  // A communicator, whose number it returns.
+  std::uint32_t add_group(std::string_view name, int size, int rank) noexcept;
+  // A shape, whose number it returns, with its listed parts; absent where there is no room.
+  std::optional<std::uint32_t> add_shape(const AuditShape& shape,
+                                         const std::size_t* in_parts,
+                                         const std::size_t* out_parts) noexcept;
+  // Of the call at `at`, in what `which` says: an element that is not finite.
+  void add_non_finite(std::size_t at, std::uint8_t which, std::size_t element) noexcept;
+  // A call: a record and `more` words behind it, all zero but for its size and time. Nobody reads
+  // it before it is published.
+  Place next(std::size_t more) noexcept;
+  static void publish(AuditRecord& record, AuditState state) noexcept;
+
+ private:
+  AuditFile(const std::string& directory, const Owner& owner);
+
+  MappedFile file_;
+  std::atomic<std::size_t> next_{0};  // in bytes behind the header
+  std::atomic<std::uint32_t> groups_{0};
+  std::atomic<std::uint32_t> shapes_{0};
+};
+
+}  // namespace hocket::observe
