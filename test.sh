@@ -1,22 +1,36 @@
 #!/bin/sh
-# Installs what is missing, builds the release preset and runs all tests. It says before each part
-# what that is and how long it took here the last time, which build/test-times keeps.
+# test.sh [--quick | --all]: installs what is missing, builds the release preset and runs the tests.
+#
+#   test.sh          everything that a change must pass; about 30 minutes on two processors
+#   test.sh --quick  in a built tree: the tests that find most mistakes, in about 6 minutes
+#   test.sh --all    everything, AArch64 under an emulator and both sanitizers over all tests included
+#
+# Each part says first how long it took here the last time, which build/test-times keeps.
 set -eu
 cd "$(dirname "$0")"
 
-parts=7
+extent=${1:-}
+case $extent in
+  '') parts=6 ;;
+  --quick) parts=3 ;;
+  --all) parts=8 ;;
+  *)
+    sed -n '2,8s/^# \{0,1\}//p' "$0" >&2
+    exit 2
+    ;;
+esac
 times=build/test-times
 mkdir -p build
 number=0 code=0 whole=$(date +%s)
 in_words() { printf '%d min %02d s' $(($1 / 60)) $(($1 % 60)); }
 passed() { in_words $(($(date +%s) - whole)); }
 
-# part NAME WHAT COMMAND...: a failure is kept for the end, as the others can still be run.
+# part NAME WHAT COMMAND...: a failure is kept for the end, because the other parts can still run.
 part() {
   name=$1 what=$2
   shift 2
   number=$((number + 1))
-  before=$(sed -n "s/^$name //p" "$times" 2>/dev/null | tail -1)
+  before=$(sed -n "s/^$name$extent //p" "$times" 2>/dev/null | tail -1)
   if [ -n "$before" ]; then before="$(in_words "$before") the last time"; fi
   echo
   echo "== $number of $parts: $what (${before:-not run here before}; after $(passed))"
@@ -24,34 +38,47 @@ part() {
   result=0
   "$@" || result=$?
   if [ "$result" -eq 0 ]; then
-    echo "$name $(($(date +%s) - began))" >>"$times"
+    echo "$name$extent $(($(date +%s) - began))" >>"$times"
   else
     code=$result
     echo "== $what: FAILED ($result)"
   fi
 }
 
+ctests() {
+  ctest --test-dir build/release --output-on-failure --parallel "$(nproc)" "$@"
+}
+
+# Two workers share the files, but one of them runs all tests that look at other processes.
 pytests() {
   PATH="$PWD/build/release/bin:$PWD/.venv/bin:$PATH" \
     PYTHONPATH="$PWD/build/release/python${PYTHONPATH:+:$PYTHONPATH}" \
-    .venv/bin/python -m pytest tests/python
+    .venv/bin/python -m pytest --numprocesses 2 --dist loadgroup "$@"
 }
 
-if [ ! -e "$times" ]; then
-  echo "All tests: about 45 minutes on two processors where nothing is built yet."
+if [ "$extent" = --quick ]; then
+  part build "the release preset is built" tools/build.sh --no-kernels
+  [ "$code" -eq 0 ] || exit "$code"  # the others need it
+  part ctest "short tests of the library and the command" ctests --label-exclude long
+  part pytest "tests of the Python package's calls" pytests -q tests/python/calls
 else
-  total=$(awk '{last[$1] = $2} END {for (part in last) sum += last[part]; print sum + 0}' "$times")
-  echo "All tests: $(in_words "$total") the last time."
+  part setup "what is missing is installed" tools/setup.sh
+  # One architecture shows that the kernels compile; a wheel has all.
+  part build "the release preset is built" tools/build.sh --kernels-for 90
+  [ "$code" -eq 0 ] || exit "$code"  # the others need these two
+  if [ "$extent" = --all ]; then
+    part sanitize "unit and conformance tests under the sanitizers" tools/sanitize.sh
+    part fuzz "ten minutes of each fuzz target" tools/fuzz.sh
+    part aarch64 "for AArch64, by the cross compiler and an emulator" tools/aarch64.sh
+    part ctest "the tests of the library and the command" ctests
+    part slow "the slow ones" ctests --build-config slow
+  else
+    part sanitize "threads under the thread sanitizer" tools/sanitize.sh --fast tsan
+    part fuzz "short runs of the fuzz targets, under the other sanitizers" tools/fuzz.sh --fast
+    part ctest "the tests of the library and the command" ctests
+  fi
+  part pytest "the tests of the Python package" pytests tests/python
 fi
-part setup "what is missing is installed" tools/setup.sh
-part build "the release preset is built" tools/build.sh
-[ "$code" -eq 0 ] || exit "$code"  # the others need these two
-part sanitize "unit and conformance tests under the sanitizers" tools/sanitize.sh --fast
-part fuzz "short runs of the fuzz targets" tools/fuzz.sh --fast
-part aarch64 "for AArch64, by the cross compiler and an emulator" tools/aarch64.sh --fast
-part ctest "the tests of the library and the command" \
-  ctest --test-dir build/release --output-on-failure --parallel "$(nproc)"
-part pytest "the tests of the Python package" pytests
 
 echo
 if [ "$code" -eq 0 ]; then

@@ -1,15 +1,21 @@
 #!/bin/sh
-# build.sh [--no-kernels] [--no-tests] [target ...]: configures and builds the release preset, the Python
-# package included. --no-kernels: without those for GPUs, which take nvcc minutes. --no-tests: without the
-# tests and the libraries that they need.
+# build.sh [--no-kernels | --kernels-for ARCHITECTURE] [--no-tests] [target ...]: configures and builds the
+# release preset, the Python package included. The kernels for GPUs take nvcc minutes: --no-kernels leaves
+# them out, --kernels-for compiles them for one architecture, such as 90. --no-tests leaves out the tests and
+# the libraries that they need.
 set -eu
 cd "$(dirname "$0")/.."
 
-kernels=-UHOCKET_NVCC  # looked for anew, as this may have been run without them
+# Both are found anew, because an earlier run may have set them.
+kernels="-UHOCKET_NVCC -UHOCKET_CUDA_ARCHITECTURES"
 tests=-UHOCKET_TESTS
 while :; do
   case ${1:-} in
     --no-kernels) kernels=-DHOCKET_NVCC=OFF ;;
+    --kernels-for)
+      kernels="-UHOCKET_NVCC -DHOCKET_CUDA_ARCHITECTURES=$2"
+      shift
+      ;;
     --no-tests) tests=-DHOCKET_TESTS=OFF ;;
     *) break ;;
   esac

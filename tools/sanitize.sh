@@ -1,7 +1,7 @@
 #!/bin/sh
 # sanitize.sh [--fast] [asan|tsan ...]: builds the sanitizer presets, both by default, and runs the
-# unit and the conformance tests under them. --fast: what parses bytes of others and what shares
-# memory between threads, on few ranks; for every change.
+# unit and the conformance tests under them. --fast: only tests that parse bytes of others or share memory
+# between threads, on few ranks.
 set -eu
 cd "$(dirname "$0")/.."
 fast=
