@@ -41,7 +41,8 @@ enum {
   HOCKET_SYSTEM = 7,            /* the operating system refused something */
   HOCKET_DEVICE = 8,            /* a GPU, its driver or its libraries refused something */
   HOCKET_NO_MEMORY = 9,         /* this process got no memory */
-  HOCKET_INTERNAL = 10          /* an error in hocket itself */
+  HOCKET_INTERNAL = 10,         /* an error in hocket itself */
+  HOCKET_DEADLOCK = 11          /* ranks wait for each other, and no call of theirs can end */
 };
 
 /* Types of elements. */

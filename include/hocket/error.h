@@ -24,6 +24,7 @@ enum class ErrorCode : std::uint8_t {
   kRendezvous,        // the ranks could not find or trust each other
   kSystem,            // the operating system refused something
   kDevice,            // a GPU, its driver or its libraries refused something, or are not there
+  kDeadlock,          // ranks wait for each other, and no call of theirs can end
 };
 
 // What one rank was doing.
@@ -92,6 +93,14 @@ class DeadlineExceeded : public Error {
  private:
   std::vector<int> missing_;
   std::vector<RankCall> calls_;
+};
+
+// Ranks of one host wait for each other in blocking calls on one communicator, and nothing is on its way
+// that could end any of these. No deadline would have helped, so that the error comes before one.
+// `missing` has the ranks that wait, of the first 64, and `calls` what they were last seen doing.
+class DeadlockError : public DeadlineExceeded {
+ public:
+  using DeadlineExceeded::DeadlineExceeded;
 };
 
 // Ranks of one communicator called different things under one sequence number.

@@ -17,6 +17,7 @@ __all__ = [
     "DeviceError",
     "Error",
     "InvalidArgument",
+    "DeadlockError",
     "Mismatch",
     "PeerDied",
     "RankCall",
@@ -41,7 +42,7 @@ class RankCall(NamedTuple):
 class Status:
     """The fields behind a message. Absent facts are empty or -1."""
 
-    #: "invalid_argument", "peer_died", "deadline_exceeded", "mismatch", "aborted", "rendezvous",
+    #: "invalid_argument", "peer_died", "deadline_exceeded", "deadlock", "mismatch", "aborted", "rendezvous",
     #: "system" or "device".
     code: str
     message: str
@@ -105,6 +106,14 @@ class DeadlineExceeded(Error, TimeoutError):
 
     missing: tuple[int, ...] = ()
     calls: tuple[RankCall, ...] = ()
+
+
+class DeadlockError(DeadlineExceeded):
+    """Ranks of one host wait for each other in blocking calls, and none of these can end.
+
+    No deadline would have helped, so that this comes before one, within some tenths of a second.
+    ``missing`` has the ranks that wait, ``calls`` what they were last seen doing.
+    """
 
 
 class Mismatch(Error):

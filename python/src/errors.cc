@@ -17,6 +17,8 @@ const char* code_name(ErrorCode code) {
       return "peer_died";
     case ErrorCode::kDeadlineExceeded:
       return "deadline_exceeded";
+    case ErrorCode::kDeadlock:
+      return "deadlock";
     case ErrorCode::kMismatch:
       return "mismatch";
     case ErrorCode::kAborted:
@@ -39,6 +41,8 @@ const char* class_name(ErrorCode code) {
       return "PeerDied";
     case ErrorCode::kDeadlineExceeded:
       return "DeadlineExceeded";
+    case ErrorCode::kDeadlock:
+      return "DeadlockError";
     case ErrorCode::kMismatch:
       return "Mismatch";
     case ErrorCode::kAborted:

@@ -104,6 +104,10 @@ class PointToPoint {
   // nothing new to say of any message. Absent: this carrier finds that out in `test`.
   virtual std::optional<std::uint64_t> ended() const noexcept { return std::nullopt; }
 
+  // How often this rank has moved anything, where all its messages under way wait for their match.
+  // Absent: a message is partly moved, or this carrier cannot tell.
+  virtual std::optional<std::uint64_t> moves_at_rest() const noexcept { return std::nullopt; }
+
   virtual void cancel(MessageId message) noexcept = 0;
 
   // A message that has come for a receive like `wanted`, whatever its dtype and count, and that no

@@ -229,7 +229,8 @@ Outcome outcome_of(const std::function<void()>& action) {
     outcome.signal = error.signal();
     return outcome;
   } catch (const DeadlineExceeded& error) {
-    Outcome outcome = of("DeadlineExceeded", error);
+    const bool is_deadlock = error.code() == ErrorCode::kDeadlock;
+    Outcome outcome = of(is_deadlock ? "DeadlockError" : "DeadlineExceeded", error);
     outcome.missing = fmt::format("{}", fmt::join(error.missing(), ","));
     outcome.calls = calls(error.calls());
     return outcome;

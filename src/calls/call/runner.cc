@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "membership/failure/caught.h"
 
@@ -90,6 +91,7 @@ void Runner::require_in_time(const Stepped& call) {
 
 void Runner::drive(std::span<Stepped> calls) {
   live::LongWait wait(long_waits_);
+  failure::DeadlockSearch deadlock(group_, *engines_.messages);
   const std::uint64_t sequence = calls.front().sequence();
   const bool are_messages = sequence == 0;
   try {
@@ -101,7 +103,8 @@ void Runner::drive(std::span<Stepped> calls) {
       if (calls.empty()) return true;
       if (std::exchange(resumed, calls.front().task.resumed()) != resumed) waiter.moved();
       if (!look) return false;
-      waiter.wake_by(std::min(*calls.front().deadline, next_look()));
+      if (deadlock.is_due()) look_for_deadlock(deadlock, calls);
+      waiter.wake_by(std::min({*calls.front().deadline, next_look(), deadlock.next()}));
       wait.look(calls.front().awaited, calls.front().shown);
       return look_for_returned(calls);
     };
@@ -140,6 +143,19 @@ bool Runner::look_for_returned(std::span<Stepped> calls) {
   if (step_all(calls, false) == 0) return true;  // what that one has given before had come
   for (Stepped& call : calls) call.reset();
   owner_.raise(*returned);
+}
+
+// While anything else is under way, its callback may send what another rank waits for.
+void Runner::look_for_deadlock(failure::DeadlockSearch& search, std::span<Stepped> calls) {
+  if (busy()) return search.hide();
+  std::array<failure::Awaited, control::BlockingCall::kPeers> awaited;
+  const std::size_t count = std::min(calls.size(), awaited.size());
+  std::transform(calls.begin(), calls.begin() + static_cast<std::ptrdiff_t>(count), awaited.begin(),
+                 [](const Stepped& call) { return call.awaited; });
+  const auto found = search.look(std::span(awaited).first(count));
+  if (!found) return;
+  for (Stepped& call : calls) call.reset();
+  owner_.raise(*found);
 }
 
 void Runner::raise_envelopes(const engine::EnvelopeMismatch& found, const Stepped& call) {

@@ -22,6 +22,7 @@
 #include "foundation/base/deadline.h"
 #include "foundation/base/poll.h"
 #include "membership/control/group.h"
+#include "membership/failure/deadlock.h"
 #include "membership/failure/inquiry.h"
 #include "monitoring/live/long_wait.h"
 
@@ -192,6 +193,7 @@ class Runner {
   void end_message(std::size_t index);
   std::size_t step_all(std::span<Stepped> calls, bool look);
   bool look_for_returned(std::span<Stepped> calls);
+  void look_for_deadlock(failure::DeadlockSearch& search, std::span<Stepped> calls);
   bool end_in_time(const Stepped& call) {
     if (call.runs_program) [[unlikely]]
       require_in_time(call);

@@ -76,6 +76,8 @@ class LocalPointToPoint final : public engine::PointToPoint {
   bool test(engine::MessageId message, engine::Envelope* received) override;
   bool progress() override;
   std::optional<std::uint64_t> ended() const noexcept override;
+  // Messages are copied whole, so that none is ever partly moved.
+  std::optional<std::uint64_t> moves_at_rest() const noexcept override { return ended(); }
   void cancel(engine::MessageId message) noexcept override;
   std::optional<engine::Envelope> waiting(const engine::Envelope& wanted) override;
 

@@ -188,7 +188,15 @@ bool ShmPointToPoint::move(Reads reads) {
     moved |= write_to(i);
     note_work(i);
   }
+  if (moved) ++moves_;
   return moved;
+}
+
+std::optional<std::uint64_t> ShmPointToPoint::moves_at_rest() const noexcept {
+  for (const Peer& peer : peers_) {
+    if (!peer.streaming.empty() || !peer.receiving.empty() || !peer.reading.empty()) return {};
+  }
+  return moves_;
 }
 
 // --- Writing ------------------------------------------------------------------------------------

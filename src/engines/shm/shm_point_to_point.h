@@ -32,6 +32,7 @@ class ShmPointToPoint final : public engine::PointToPoint {
   bool progress() override { return move(Reads::kAll); }
   bool progress_wanted() override { return move(Reads::kWanted); }
   std::optional<std::uint64_t> ended() const noexcept override { return ended_; }
+  std::optional<std::uint64_t> moves_at_rest() const noexcept override;
   void cancel(engine::MessageId message) noexcept override;
   std::optional<engine::Envelope> waiting(const engine::Envelope& wanted) override;
 
@@ -135,6 +136,7 @@ class ShmPointToPoint final : public engine::PointToPoint {
   std::size_t under_way_ = 0;  // messages in slots that have not ended
   std::uint32_t next_id_ = 0;
   std::uint64_t ended_ = 0;  // messages that have become kDone or kMismatch
+  std::uint64_t moves_ = 0;  // calls of `move` that moved something
 };
 
 }  // namespace hocket::engines::shm

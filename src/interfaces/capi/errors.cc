@@ -37,6 +37,8 @@ int code_of(ErrorCode code) noexcept {
       return HOCKET_PEER_DIED;
     case ErrorCode::kDeadlineExceeded:
       return HOCKET_DEADLINE_EXCEEDED;
+    case ErrorCode::kDeadlock:
+      return HOCKET_DEADLOCK;
     case ErrorCode::kMismatch:
       return HOCKET_MISMATCH;
     case ErrorCode::kAborted:

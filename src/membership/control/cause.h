@@ -25,6 +25,8 @@ enum class Cause : std::uint8_t {
   kPartsDiffer,
   // A deadline passed.
   kLate,
+  // Ranks wait for each other, and none of their calls can end.
+  kDeadlock,
   // A rank ended it.
   kAbortCalled,
   kInterrupted,  // while it waited
@@ -52,6 +54,8 @@ constexpr ErrorCode code_of(Cause cause) noexcept {
       return ErrorCode::kMismatch;
     case Cause::kLate:
       return ErrorCode::kDeadlineExceeded;
+    case Cause::kDeadlock:
+      return ErrorCode::kDeadlock;
     case Cause::kDevice:
       return ErrorCode::kDevice;
     case Cause::kUnknown:

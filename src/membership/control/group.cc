@@ -86,6 +86,24 @@ void GroupControl::show_wait(std::string_view what) noexcept { member(rank_).wai
 
 std::string GroupControl::shown_wait(int rank) const { return member(rank).wait.read(); }
 
+void GroupControl::show_blocking(const BlockingCall& call) noexcept {
+  member(rank_).blocking.show(call);
+}
+
+void GroupControl::hide_blocking() noexcept { member(rank_).blocking.hide(); }
+
+std::optional<GroupControl::ShownCall> GroupControl::blocking(int rank) const noexcept {
+  return member(rank).blocking.read();
+}
+
+void GroupControl::vote(std::uint64_t hash) noexcept {
+  member(rank_).blocking.vote.store(hash, std::memory_order_release);
+}
+
+std::uint64_t GroupControl::vote_of(int rank) const noexcept {
+  return member(rank).blocking.vote.load(std::memory_order_acquire);
+}
+
 std::optional<Record> GroupControl::last(int rank) const noexcept {
   return find(rank, last_sequence(rank));
 }

@@ -4,6 +4,7 @@
 // Lives in a block of the host's segment. Everything a peer writes is copied once and then checked.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -49,6 +50,15 @@ struct RebuildRefusal {
   std::uint64_t count = 0;  // which of its refused calls, from 1; see rebuild_turns.h
   std::uint64_t after = 0;  // the number of the rank's last call before it
   std::string reason;
+};
+
+// A blocking call of a rank, which starts nothing else on the communicator before it ends. A value.
+struct BlockingCall {
+  static constexpr std::size_t kPeers = 4;
+  std::uint64_t sequence = 0;  // of a collective; 0: messages
+  // Messages: each of these members (or any member, engine::kAnyPeer) has to do something.
+  std::array<std::int32_t, kPeers> peers{};
+  std::uint32_t peer_count = 0;
 };
 
 inline constexpr std::size_t kRecords = 32;
@@ -126,6 +136,21 @@ class GroupControl {
   void show_wait(std::string_view what) noexcept;
   // What `member` waits for; empty: for no message, or it is on another host.
   std::string shown_wait(int member) const;
+
+  // --- Deadlocks: see failure/deadlock.h -----------------------------------------------------------
+  // Shows the others of this host the call that this rank blocks in, under a new number. Each has
+  // the number that was shown first, until it is shown anew or hidden.
+  void show_blocking(const BlockingCall& call) noexcept;
+  void hide_blocking() noexcept;
+  struct ShownCall {
+    std::uint64_t number = 0;
+    BlockingCall call;
+  };
+  // Absent: `member` shows none.
+  std::optional<ShownCall> blocking(int member) const noexcept;
+  // A rank votes for a set of members and the numbers of their calls, by a hash of both.
+  void vote(std::uint64_t hash) noexcept;
+  std::uint64_t vote_of(int member) const noexcept;
 
   // --- Calls of GPUs ----------------------------------------------------------------------------
   // They go on after their rank has announced them, and ranks run ahead of each other: what is

@@ -163,6 +163,33 @@ struct alignas(kApart) SharedWait {
   }
 };
 
+// The call that a rank blocks in; the same. `number` is odd while a call is shown. A vote may be of
+// an earlier call: its hash holds the numbers that it is for.
+struct alignas(kApart) SharedBlockingCall {
+  base::Atomic<std::uint64_t> number{0};
+  base::Torn<BlockingCall> call;
+  base::Atomic<std::uint64_t> vote{0};
+
+  void show(const BlockingCall& its) noexcept {
+    hide();
+    base::thread_fence(std::memory_order_release);
+    call = its;
+    number.store(number.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  }
+  void hide() noexcept {
+    const std::uint64_t before = number.load(std::memory_order_relaxed);
+    if (before % 2 != 0) number.store(before + 1, std::memory_order_release);
+  }
+  std::optional<GroupControl::ShownCall> read() const noexcept {
+    const std::uint64_t before = number.load(std::memory_order_acquire);
+    if (before % 2 == 0) return std::nullopt;
+    const GroupControl::ShownCall shown{.number = before, .call = call};
+    base::thread_fence(std::memory_order_acquire);
+    if (number.load(std::memory_order_relaxed) != before) return std::nullopt;
+    return shown;
+  }
+};
+
 // A finished call's number and how it ended, as one number that only grows.
 constexpr std::uint64_t finished_mark(std::uint64_t sequence, bool well) noexcept {
   return sequence << 1 | (well ? 1 : 0);
@@ -183,6 +210,7 @@ struct alignas(kApart) GroupMember {
   SharedRefusal refusals[kRefusals];
   SharedRebuildRefusal rebuild_refusal;
   SharedWait wait;
+  SharedBlockingCall blocking;
   alignas(kApart) base::Atomic<std::uint64_t> device_calls{0};  // released after what they are
   SharedDeviceCall device_records[kDeviceCalls];
   alignas(kApart) base::Atomic<std::uint64_t> device_step{0};  // see GroupControl::come_to

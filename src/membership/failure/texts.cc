@@ -83,6 +83,7 @@ std::string_view words_of(Cause cause) {
     case Cause::kDifferedBefore:
     case Cause::kPartsDiffer:
     case Cause::kLate:
+    case Cause::kDeadlock:
     case Cause::kEngine:
     case Cause::kDevice:
       break;
@@ -95,6 +96,15 @@ std::string words_of(const Failure& failure) {
   const std::string_view words = words_of(failure.cause);
   if (words.empty()) return failure.text;
   return failure.text.empty() ? std::string(words) : fmt::format("{}: {}", words, failure.text);
+}
+
+// Those whose bits are set.
+std::vector<int> members_of(std::uint64_t bits) {
+  std::vector<int> members;
+  for (int i = 0; i < 64; ++i) {
+    if ((bits >> i & 1) != 0) members.push_back(i);
+  }
+  return members;
 }
 
 int signal_of(std::optional<int> end) { return end && WIFSIGNALED(*end) ? WTERMSIG(*end) : 0; }
@@ -257,6 +267,20 @@ std::string Texts::sentence_of_difference(const Failure& f, const std::string& w
                  : "all ranks must make the same calls in the same order");
 }
 
+std::string Texts::sentence_of_deadlock(const Failure& f) const {
+  const std::vector<int> members = members_of(f.missing);
+  const std::string who =
+      members.size() == 1
+          ? fmt::format("rank {} waits for itself", members.front())
+          : fmt::format("ranks {} wait for each other", fmt::join(members, ", "));
+  return fmt::format(
+      "{} on {}, and nothing is on its way that could end a call of theirs: {}; have one of them make "
+      "its other call first, or exchange by send_recv",
+      who,
+      communicator_,
+      f.text);
+}
+
 std::string Texts::sentence(const Failure& f) const {
   const std::string where = f.sequence == 0
                                 ? fmt::format("on {}", communicator_)
@@ -270,6 +294,8 @@ std::string Texts::sentence(const Failure& f) const {
       return fmt::format("rank {}'s GPU failed {}: {}", f.culprit, where, f.text);
     case ErrorCode::kDeadlineExceeded:
       return f.text;
+    case ErrorCode::kDeadlock:
+      return sentence_of_deadlock(f);
     case ErrorCode::kInvalidArgument:
     case ErrorCode::kAborted:
     case ErrorCode::kRendezvous:
@@ -296,12 +322,10 @@ Status Texts::base_status(const Failure& f) const {
 
 void Texts::raise_lateness(const Failure& f) const {
   Status status = base_status(f);
-  std::vector<int> missing;
+  std::vector<int> missing = members_of(f.missing);
   std::vector<RankCall> calls;
   std::vector<std::string> seen;
-  for (int i = 0; i < std::min(group_.size(), 64); ++i) {
-    if ((f.missing >> i & 1) == 0) continue;
-    missing.push_back(i);
+  for (const int i : missing) {
     calls.push_back(last_call(i));
     seen.push_back(fmt::format(
         "rank {} (pid {}) last seen in {}{}", i, pid_of(i), calls.back().call, standstill_of(i)));
@@ -331,6 +355,12 @@ void Texts::raise(const Failure& f) const {
                       {f.culprit, f.sequence, describe(f.sequence, f.other)}});
     case ErrorCode::kDeadlineExceeded:
       raise_lateness(f);
+    case ErrorCode::kDeadlock: {
+      std::vector<RankCall> calls;
+      const std::vector<int> members = members_of(f.missing);
+      for (const int member : members) calls.push_back(last_call(member));
+      throw DeadlockError(base_status(f), members, std::move(calls));
+    }
     case ErrorCode::kDevice:
       throw DeviceError(base_status(f));
     case ErrorCode::kInvalidArgument:

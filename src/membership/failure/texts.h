@@ -40,6 +40,7 @@ class Texts {
   std::string sentence_of_loss(const control::Failure& failure, const std::string& where) const;
   std::string sentence_of_difference(const control::Failure& failure,
                                      const std::string& where) const;
+  std::string sentence_of_deadlock(const control::Failure& failure) const;
   [[noreturn]] void raise_lateness(const control::Failure& failure) const;
   int pid_of(int member) const;
   std::string standstill_of(int member) const;

@@ -59,6 +59,8 @@ const char* name_of_error(ErrorCode code) noexcept {
       return "PeerDied";
     case ErrorCode::kDeadlineExceeded:
       return "DeadlineExceeded";
+    case ErrorCode::kDeadlock:
+      return "DeadlockError";
     case ErrorCode::kMismatch:
       return "Mismatch";
     case ErrorCode::kAborted:
