@@ -60,9 +60,9 @@ _prepare_copies()
 
 __version__ = "0.1.0"
 
-#: `source` of a receive from whoever sends first.
+#: `source` of a receive that accepts a message from any rank.
 ANY_SOURCE = -1
-#: `tag` of a receive or a probe of whatever comes first.
+#: `tag` of a receive or a probe that accepts any tag.
 ANY_TAG = -1
 
 __all__ = [

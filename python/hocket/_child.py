@@ -43,8 +43,8 @@ def mark(rank: int, place: list[Any]) -> None:
 def _end_pool(parent: int, why: str) -> None:
     """End the rank's wait for a pool whose every worker fails while it imports the program.
 
-    A pool starts another worker for each one that ends, without end. The first worker interrupts.
-    While it imports the program, a worker has its name already and nothing else of its own.
+    A pool starts another worker for each one that ends, forever. The first worker interrupts the
+    rank. While it imports the program, a worker has its name already and no other state.
     """
     process = multiprocessing.current_process()
     if getattr(process, "_inheriting", False) and process.name.endswith("-1"):
@@ -58,7 +58,7 @@ def refuse_child(rank: Optional[int], size: Optional[int], address: Optional[str
     Raises
     ------
     InvalidArgument
-        The place is that of the rank that started this process.
+        The place belongs to the rank that started this process.
     """
     place = _place(rank, size, address)
     try:

@@ -1,4 +1,4 @@
-"""What a process of `hocket.Cluster` does for it."""
+"""The tasks that a process of `hocket.Cluster` runs."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from ._spawn import dumps, failure_of
 
 
 class Answer(NamedTuple):
-    """What came of one rank's part."""
+    """The outcome of one rank's part."""
 
-    #: Pickled; of a `Failure` where `is_failure`.
+    #: Pickled result, or a pickled `Failure` if `is_failure`.
     content: bytes
     is_failure: bool
-    #: Whether its communicator has ended.
+    #: True if the rank's communicator has ended.
     is_broken: bool
-    #: The number of the last call that it has made.
+    #: The number of the last call that the rank has made.
     sequence: int
 
 
@@ -42,7 +42,7 @@ def greet(member: Member, rank: int) -> Answer:
 
 
 def join(member: Member, rank: int, size: int, address: str) -> Answer:
-    """Leave the job that it was in, and join the one that meets at `address`."""
+    """Leave the current job, and join the one that meets at `address`."""
 
     def body() -> None:
         if member.comm is not None:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-# Of an installed package, by option.
+# Folders of an installed package, by the option that asks for them.
 FOLDERS = {
     "--cmake-dir": "lib/cmake/hocket",
     "--include-dir": "include",

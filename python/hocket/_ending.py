@@ -1,4 +1,4 @@
-"""How a rank's process ends: not before its calls on GPUs have, and the other ranks hear why."""
+"""The end of a rank's process: it waits for calls on GPUs, and tells the other ranks the reason."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ def summary_of(error: BaseException) -> str:
 
 
 def reason_of(error: Optional[BaseException]) -> str:
-    """What the other ranks are told of an exception that ends this one; empty: it is no failure."""
+    """The reason that other ranks get for an exception that ends this rank; empty if it is no
+    failure.
+    """
     if error is None or isinstance(error, GeneratorExit):
         return ""
     if not isinstance(error, SystemExit):
@@ -53,7 +55,9 @@ def _end() -> None:
 
 
 def _end_child() -> None:
-    """What went wrong has been printed by then; an exception that ends the child goes first."""
+    """End a child after its calls on GPUs. Their failure sets the exit code, unless an exception
+    does.
+    """
     ended_by = sys.exc_info()[1]
     _tell_end(reason_of(ended_by))
     if _finish_calls():
@@ -62,5 +66,5 @@ def _end_child() -> None:
         sys.exit(1)
 
 
-# The exit code is seen to by a handler of the process's, which comes after Python's end.
+# The exit code is set by a handler of the process, which runs after Python's end.
 atexit.register(_end)

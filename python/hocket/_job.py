@@ -1,4 +1,4 @@
-"""What starts several ranks was given."""
+"""Checks of the arguments of functions that start several ranks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from .errors import InvalidArgument
 
-_MOST = 1024  # processes; `hocket run` starts no more
+_MOST = 1024  # processes; the limit of `hocket run`, too
 
 
 def number_of_ranks(who: str, n: Any, most: int = _MOST) -> int:

@@ -1,4 +1,4 @@
-"""Keywords of hocket's functions: which they take, and which of them was meant."""
+"""Keywords of hocket's functions: the ones that exist, and the one that a typo meant."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ WORDS = ("deadline", "timeout")
 
 
 def names_of(function: Any) -> tuple[str, ...]:
-    """The arguments that a bound function takes by keyword, as its signature has them."""
+    """The arguments that a function of the C++ module takes by keyword, from its signature."""
     return _names_in(function.__nb_signature__[0][0])
 
 
-# All of hocket's are asked for while it is imported, in one thread: of several that parse at once,
-# Python 3.11 gives one a SystemError (python/cpython#106905).
+# All signatures of hocket are parsed during its import, in one thread. If several threads parse at
+# once, Python 3.11 gives one a SystemError (python/cpython#106905).
 @functools.cache
 def _names_in(signature: str) -> tuple[str, ...]:
     try:

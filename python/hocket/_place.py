@@ -1,4 +1,4 @@
-"""Where a thread of this program is, for those who wait for it in another process."""
+"""Tells waiting processes which line of the program a thread of this process executes."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class Workers:
 
     @property
     def size(self) -> int:
-        """How many workers there are."""
+        """Number of workers."""
         return self._pool.size
 
     @property
@@ -70,7 +70,7 @@ class Workers:
 
     @property
     def is_closed(self) -> bool:
-        """Whether the workers have ended."""
+        """True if the workers have ended."""
         return self._pool.is_closed
 
     @property
@@ -86,7 +86,7 @@ class Workers:
 
     def close(self) -> None:
         """End the workers' threads; again is fine. Other calls are refused afterwards."""
-        self._pool.close()  # which may refuse, and then is to be done later
+        self._pool.close()  # may refuse; the finalizer then closes the pool later
         self._finalizer.detach()
 
     def __exit__(self, *_: object) -> None:
@@ -115,12 +115,12 @@ class Workers:
         func : callable
             Gets a `PoolWorker` first. On GPUs its device and stream are the current ones.
         workers : sequence of int, optional
-            Those that run; by default all.
+            The workers that run the function; by default all.
 
         Returns
         -------
         list
-            What each returned, in the order of `workers`.
+            Each worker's return value, in the order of `workers`.
         """
         chosen = self._choose(workers)
         results: list[Any] = [None] * len(chosen)
@@ -153,7 +153,7 @@ class Workers:
         *iterables
             The shortest counts.
         workers : sequence of int, optional
-            Those that work; by default all.
+            The workers that take items; by default all.
 
         Returns
         -------

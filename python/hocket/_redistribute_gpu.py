@@ -54,7 +54,7 @@ def _empty(x: Any, shape: Sequence[int], order: str) -> Any:
 
 
 def _within(box: Box, other: Box) -> tuple[slice, ...]:
-    """Where `other` is in the array of `box`."""
+    """The slices of `other` within the array of `box`."""
     found = []
     for low, high, a, b in zip(box.lower, box.upper, other.lower, other.upper):
         first = min(max(low, a), high)

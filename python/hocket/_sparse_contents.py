@@ -29,14 +29,16 @@ _ALIGNMENT = 16  # of each part in the message, so that any element type can be 
 
 
 class Kind(NamedTuple):
-    """Whose sparse arrays: the module that has the classes, and that of their arrays."""
+    """The package of sparse arrays: the module of the classes, and the module of their dense
+    arrays.
+    """
 
     sparse: Any
     xp: Any
 
 
 class Description(NamedTuple):
-    """What travels ahead of the contents, as so many int64."""
+    """Travels ahead of the contents, as int64 values."""
 
     format: int
     is_array: int  # SciPy's and CuPy's *_array, whose * is elementwise, not *_matrix
@@ -51,7 +53,7 @@ class Description(NamedTuple):
 
     @property
     def offsets(self) -> tuple[int, int, int, int]:
-        """Where each part begins in the message, in bytes, and where it ends."""
+        """Offsets in bytes of the three parts in the message, and the offset of its end."""
         places = [0]
         for dtype, size in zip(self.dtypes, self.sizes):
             end = places[-1] + size * _DTYPES[dtype].itemsize
@@ -78,14 +80,14 @@ def decode(row: Any) -> Description:
 
 # --- Arguments --------------------------------------------------------------------------------
 def holds_sparse(array: Any) -> bool:
-    """Whether it is a sparse array of SciPy or CuPy, or a list that begins with one."""
+    """True for a sparse array of SciPy or CuPy, or a list that begins with one."""
     if isinstance(array, (list, tuple)):
         return bool(array) and holds_sparse(array[0])
     return _find_kind(array) is not None
 
 
 def _find_kind(array: Any) -> Optional[Kind]:
-    # Whoever has such an array has imported its package.
+    # A program that has such an array has imported its package.
     for package, arrays in (("scipy.sparse", "numpy"), ("cupyx.scipy.sparse", "cupy")):
         module = sys.modules.get(package)
         if module is not None and module.issparse(array):

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Failure(NamedTuple):
-    """How one rank failed."""
+    """The failure of one rank."""
 
     rank: int
     when: int  # time.monotonic_ns(): one clock for all processes of a host
@@ -93,19 +93,19 @@ def spawn(fn: Callable[..., T], n: int, *args: Any) -> list[T]:
         Called in each process with its communicator. Functions of notebooks and of ``__main__``
         need the package cloudpickle; functions of modules do not.
     n : int
-        How many.
+        Number of processes.
     *args
         Passed on, pickled.
 
     Returns
     -------
     list
-        What each rank returned, in order; it is pickled.
+        Each rank's return value, in order; it is pickled.
 
     Raises
     ------
     Exception
-        The first one that a rank raised, with that rank's traceback as its cause; the other ranks
+        The first exception of any rank, with that rank's traceback as its cause. The other ranks
         are ended.
     """
     require_function("hocket.spawn", fn, n)

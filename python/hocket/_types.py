@@ -25,13 +25,13 @@ Stream = Any
 
 
 def type_in_words(value: object) -> str:
-    """Of a value that was given in another's place: "an int", "None"."""
+    """Names the type of a value that was passed by mistake: "an int", "None"."""
     name = type(value).__name__
     return "None" if value is None else f"{'an' if name[0] in 'aeioAEIO' else 'a'} {name}"
 
 
 class Received(NamedTuple):
-    """Who sent a received message, and how many elements came."""
+    """The sender and tag of a received message, and its number of elements."""
 
     source: int
     tag: int
@@ -39,7 +39,7 @@ class Received(NamedTuple):
 
 
 class Envelope(NamedTuple):
-    """Of a message that is there and that nobody has taken: who sent it, and what it is."""
+    """Describes a message that has arrived and was not yet received."""
 
     source: int
     tag: int

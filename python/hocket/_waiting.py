@@ -23,11 +23,11 @@ from .errors import InvalidArgument
 if TYPE_CHECKING:  # which takes its time
     import asyncio
 
-# How often calls on GPUs are looked at, which tell nobody of their end.
+# Interval between looks at calls on GPUs, which do not signal their end.
 _LOOK_SECONDS = 0.001
-# What calls with callbacks may take once the program has ended, and then their callbacks.
+# At the program's end, limit for calls with callbacks, and again for the callbacks.
 _SECONDS_AT_END = 2.0
-# How long a thread waits before it asks for signals.
+# Longest sleep of a thread before it checks for signals.
 _SIGNAL_SECONDS = 0.05
 
 
@@ -35,7 +35,7 @@ _SIGNAL_SECONDS = 0.05
 
 
 class _Loop:
-    """The calls that tasks of one event loop of asyncio wait for. One descriptor for all of them."""
+    """Calls that the tasks of one asyncio event loop await. All share one descriptor."""
 
     def __init__(self) -> None:
         self._endings = _Endings()
@@ -43,7 +43,7 @@ class _Loop:
         self._waiting: dict[int, asyncio.Future[None]] = {}
 
     async def until_end(self, work: Work, loop: asyncio.AbstractEventLoop) -> None:
-        """Returns when it has ended, well or not."""
+        """Return when the call has ended, in success or failure."""
         key, future = next(self._keys), loop.create_future()
         if not self._waiting:
             loop.add_reader(self._endings.fileno(), self._wake, loop)
@@ -92,7 +92,7 @@ def _trio() -> Any:
 
 
 async def finished(work: Work) -> Any:
-    """What the blocking call would have returned. Cancelled, it gives the call up."""
+    """Return the result of the blocking call. Cancelling the await gives the call up."""
     if not work.test():
         import asyncio
 
@@ -186,7 +186,7 @@ def add_done_callback(work: Work, fn: Callable[[Work], object]) -> None:
         call.complete()
         return
     if work._is_on_gpu:
-        # Nobody rings for it, so a thread of its own waits.
+        # A GPU does not signal the end of a call, so a separate thread waits.
         def wait() -> None:
             _synchronize_quietly(work)
             call.complete()
@@ -196,7 +196,8 @@ def add_done_callback(work: Work, fn: Callable[[Work], object]) -> None:
     with _callbacks_changed:
         if not _callbacks:
             _callbacks.append(Ends("hocket callbacks"))
-            atexit.register(_end_callbacks)  # before the end of who tells, which came first
+            # runs before the end of `Ends`, which was registered earlier
+            atexit.register(_end_callbacks)
         _uncalled.add(call)
     _callbacks[0].watch(work, call)
 
@@ -209,7 +210,7 @@ def _synchronize_quietly(work: Work) -> None:
 
 
 def _ends_quietly(work: Work, until: float) -> bool:
-    """Whether the call ends in time, well or not."""
+    """True if the call ends in time, in success or failure."""
     try:
         work.wait(timeout=max(0.0, until - time.monotonic()))
     except Exception:  # the callback finds it in the Work
@@ -234,7 +235,7 @@ class _Until:
 
     @property
     def is_over(self) -> bool:
-        """Whether it has come."""
+        """True if the point in time has passed."""
         return self._at is not None and _run_time() >= self._at
 
 
@@ -255,21 +256,21 @@ def wait_all(works: Sequence[Work], timeout: Timeout = None) -> list[Any]:
     Parameters
     ----------
     works : sequence of Work
-        Of one communicator or of several.
+        They may belong to several communicators.
     timeout : float or datetime.timedelta, optional
         Seconds to wait here; each call's own deadline holds besides.
 
     Returns
     -------
     list
-        What the blocking calls would have returned, in order.
+        The results of the blocking calls, in order.
 
     Raises
     ------
     TimeoutError
         Time ran out here; the calls go on.
     Error
-        That of the first call in the list that has failed.
+        The error of the first call in the list that has failed.
     """
     works, until = _checked(works), _Until(timeout)
     return [work.synchronize(until.left()) for work in works]

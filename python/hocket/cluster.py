@@ -1,4 +1,4 @@
-"""Ranks that are kept: for notebooks, and whoever calls functions on ranks again and again."""
+"""Ranks that stay alive between calls, for notebooks and repeated calls of functions."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from .errors import Aborted, InvalidArgument, PeerDied
 
 T = TypeVar("T")
 
-# Once one rank has failed, how long the others have before their calls are ended.
+# After one rank has failed, time that the others have before their calls are ended.
 _LEAVE_SECONDS = 0.5
-# How long ranks have to stop after Ctrl-C.
+# Time that ranks have to stop after Ctrl-C.
 _STOP_SECONDS = 5.0
-# How often ranks that have returned are asked to tell the others so, which they do not at first where
-# calls of theirs are under way.
+# Interval at which ranks that have returned are asked to tell the others. They wait with it while
+# their own calls are under way.
 _REST_SECONDS = 0.1
 _MOST_TASKS = 2**30
 _CONSEQUENCES = ("Aborted", "PeerDied", "KeyboardInterrupt")
@@ -42,7 +42,7 @@ class CellError(RankError):
         self._text = text
 
     def _render_traceback_(self) -> list[str]:
-        """What IPython shows: nothing of what called the rank."""
+        """The traceback for IPython, without the frames that called the rank."""
         return [self._text]
 
 
@@ -53,15 +53,15 @@ class Cluster:
     >>> cluster.run(lambda comm: comm.all_gather_object(comm.rank))[0]
     [0, 1, 2, 3]
 
-    Each rank has names of its own, which last from cell to cell (``%%ranks``, see `run_cell`):
-    ``comm``, ``np`` and ``hocket`` are there from the beginning. The ranks end with this process,
-    however it ends. Threads that call it at once take turns; a process that was forked later has no
-    part in it.
+    Each rank has its own names, which last from cell to cell (``%%ranks``, see `run_cell`);
+    ``comm``, ``np`` and ``hocket`` exist from the beginning. The ranks end with this process,
+    however it ends. Threads that call the cluster at once take turns. A process that is forked
+    later cannot use it.
 
     Parameters
     ----------
     n : int
-        How many ranks.
+        Number of ranks.
     """
 
     def __init__(self, n: int) -> None:
@@ -69,9 +69,9 @@ class Cluster:
         self._crew = Crew()
         self._finalizer = weakref.finalize(self, self._crew.close)
         self._is_joined = False
-        self._has_failed = False  # the last task, of which something may be left
-        self._lost: dict[int, tuple[int, int]] = {}  # pid and code of those that have ended
-        self._deaf: set[int] = set()  # those that did not stop
+        self._has_failed = False  # the last task, which may have left something behind
+        self._lost: dict[int, tuple[int, int]] = {}  # pid and exit code of ranks that have ended
+        self._deaf: set[int] = set()  # ranks that did not stop
         self._made: dict[int, int] = {}  # the number of each rank's last call
         self._cells = itertools.count(1)
         self._tasks = 0
@@ -86,7 +86,7 @@ class Cluster:
 
     @property
     def size(self) -> int:
-        """How many ranks there are."""
+        """Number of ranks."""
         return self._n
 
     @property
@@ -97,7 +97,7 @@ class Cluster:
 
     @property
     def is_closed(self) -> bool:
-        """Whether its ranks have been ended."""
+        """True if its ranks have been ended."""
         return not self._finalizer.alive
 
     def close(self) -> None:
@@ -130,7 +130,7 @@ class Cluster:
     def restart(self, ranks: Iterable[int] = ()) -> None:
         """Replace ranks that have ended, or did not stop, by new ones.
 
-        The others keep their names. All of them get a new communicator.
+        The others keep their names. All ranks get a new communicator.
 
         Parameters
         ----------
@@ -161,13 +161,14 @@ class Cluster:
         Returns
         -------
         list
-            What each rank returned, in order; it is pickled.
+            Each rank's return value, in order; it is pickled.
 
         Raises
         ------
         Exception
-            The first one that a rank raised, with that rank's traceback as its cause. Ranks that wait
-            for it have their calls ended. PeerDied where a rank has returned while others wait for it.
+            The first exception of any rank, with that rank's traceback as its cause. The calls of
+            ranks that wait for it are ended. PeerDied if a rank has returned while others wait for
+            it.
         PeerDied
             A rank has ended; `restart` replaces it.
         KeyboardInterrupt
@@ -183,19 +184,19 @@ class Cluster:
     def run_cell(self, source: str, ranks: Optional[Iterable[int]] = None) -> None:
         """Run a program's text among each rank's names; the value of its last line is shown.
 
-        What the ranks print comes labelled by rank.
+        Printed text is labelled by rank.
 
         Parameters
         ----------
         source : str
             Python.
         ranks : iterable of int, optional
-            Those that run it; by default all.
+            The ranks that run it; by default all.
 
         Raises
         ------
         CellError
-            The first one that a rank raised, with its traceback.
+            The first exception of any rank, with its traceback.
         """
         chosen = sorted(set(range(self._n) if ranks is None else ranks))
         number = next(self._cells)
@@ -249,7 +250,9 @@ class Cluster:
         self._is_joined = not self._lost
 
     def _settle(self) -> None:
-        """Have the ranks begin anew where a task that has failed left something for the next one."""
+        """Have the ranks join again if a failed task has left something that would disturb the
+        next one.
+        """
         left = self._drive(_cluster_member.settle, range(self._n), lambda _: (), _raise)
         self._has_failed = False
         if any(left):
@@ -339,7 +342,7 @@ class Cluster:
         return [pickle.loads(round_.results[rank]) for rank in sorted(round_.results)]
 
     def _is_out_of_step(self, made: dict[int, int]) -> bool:
-        """Whether some ranks have made more calls than others in what has failed."""
+        """True if some ranks made more calls than others in the failed task."""
         new = {made.get(rank, self._made.get(rank, 0)) - self._made.get(rank, 0) for rank in range(self._n)}
         return len(new) > 1
 
@@ -361,7 +364,7 @@ class _Round:
         self._rest_at = time.monotonic() + _REST_SECONDS
 
     def away(self) -> list[int]:
-        """Those that have no part in it, or have returned."""
+        """Ranks that take no part, or have returned."""
         return [rank for rank in range(len(self._crew)) if rank not in self.there]
 
     def until_end(self, until: float = float("inf")) -> None:
@@ -386,7 +389,7 @@ class _Round:
                 self.is_broken = True
 
     def stop(self) -> set[int]:
-        """Ctrl-C for all of them; those that do not hear it."""
+        """Interrupt all ranks. Returns those that did not stop."""
         for rank in self.there:
             self._crew[rank].kill(signal.SIGINT)
         self.until_end(time.monotonic() + _STOP_SECONDS)

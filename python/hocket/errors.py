@@ -1,8 +1,8 @@
-"""What hocket raises.
+"""The exceptions of hocket.
 
-Every message says what happened, to whom, and what to try; ``status`` carries the same as fields.
-The names are those of the C++ interface. All are RuntimeErrors, which is what PyTorch and others
-raise. Where Python has an exception of the same meaning, the class derives from it too, so
+Every message says what happened, which rank it concerns, and what to try; ``status`` carries the
+same as fields. The names are those of the C++ interface. All are RuntimeErrors, as PyTorch and
+others raise. If Python has an exception of the same meaning, the class derives from it too, so
 ``except TimeoutError`` and the like work.
 """
 
@@ -27,7 +27,7 @@ __all__ = [
 
 
 class RankCall(NamedTuple):
-    """What one rank was doing."""
+    """The last known call of one rank."""
 
     #: The rank in the communicator, -1 where unknown.
     rank: int
@@ -100,7 +100,7 @@ class DeadlineExceeded(Error, TimeoutError):
     missing : tuple of int
         The ranks that had not arrived.
     calls : tuple of RankCall
-        What each of the missing was last seen doing.
+        The last known call of each missing rank.
     """
 
     missing: tuple[int, ...] = ()
@@ -122,8 +122,8 @@ class Mismatch(Error):
 class Aborted(Error):
     """Somebody called ``abort()`` or ``rebuild()``, or a rank gave a call up.
 
-    That is by Ctrl-C, by dropping a `Work` that was pending, or by closing a communicator with calls
-    under way.
+    A rank gives a call up by Ctrl-C, by dropping a pending `Work`, or by closing a communicator
+    with calls under way.
     """
 
 

@@ -56,34 +56,35 @@ class Matmul:
     Parameters
     ----------
     comm : Communicator
-        Who takes part.
+        Its ranks take part.
     size : (int, int, int)
         m, n and k: ``op(a)`` is m x k, ``op(b)`` k x n, ``c`` and the result m x n.
     a, b, d : Slab, BlockNonCyclic, BlockCyclic or "replicated"
-        How ``a``, ``b`` and the result are spread, as they are stored, before `op`. ``Slab(0)`` is
-        by rows, ``Slab(1)`` by columns; grids have two axes. ``c`` is spread as the result is.
+        Distributions of ``a``, ``b`` and the result, as stored, before `op`. ``Slab(0)`` is by
+        rows, ``Slab(1)`` by columns; grids have two axes. ``c`` has the result's distribution.
     op_a, op_b : {"none", "transpose", "conjugate"}
-        What is done to ``a`` and ``b`` first; "conjugate" is the conjugate transpose.
+        Operation on ``a`` and ``b`` before the product; "conjugate" is the conjugate transpose.
     dtype : dtype
-        Of ``a`` and ``b``: float8_e4m3fn, float8_e5m2, float16, bfloat16, float32, float64, complex64
-        or complex128. Products of 8 and 16 bits are summed as float32.
+        Type of ``a`` and ``b``: float8_e4m3fn, float8_e5m2, float16, bfloat16, float32, float64,
+        complex64 or complex128. Products of 8 and 16 bits are summed as float32.
     out_dtype : dtype, optional
-        Of ``c`` and the result; by default `dtype`. Of float16 and bfloat16 also float32; of those of
-        8 bits any type of real numbers but float64. What is too large for 8 bits becomes the largest
-        number.
+        Type of ``c`` and the result; by default `dtype`. For float16 and bfloat16 it may be
+        float32, and for 8-bit types any real type but float64. Results too large for 8 bits become
+        the largest number.
     order : {"C", "F"} or three of these letters
-        How the parts lie; three letters say it of ``a``, ``b`` and the result each.
+        The order of elements in memory; three letters give it for ``a``, ``b`` and the result each.
     form : {"cheapest", "gathered", "reduced"}
-        What travels. "gathered": each rank gets what its part of the result needs. "reduced": each
-        rank multiplies its part of the inner extent, and the sums are reduced to where they are
-        wanted: an all-reduce where `d` is "replicated", else a reduce-scatter.
+        The data that ranks exchange. "gathered": each rank gets the parts of ``a`` and ``b`` that
+        its part of the result needs. "reduced": each rank multiplies its part of the inner extent,
+        and the sums are reduced. That takes an all-reduce if `d` is "replicated", else a
+        reduce-scatter.
     gpu : int, optional
         The GPU whose memory the arrays lie in; by default they lie in the host's. All ranks have
         one, or none has.
     deadline : float or datetime.timedelta, optional
         Seconds for each call.
     dtype_b : dtype, optional
-        Of ``b``, where ``a`` and ``b`` are the two kinds of 8 bits; by default `dtype`.
+        Type of ``b``, if ``a`` and ``b`` are the two different kinds of 8 bits; by default `dtype`.
 
     Raises
     ------
@@ -151,12 +152,12 @@ class Matmul:
 
     @property
     def library(self) -> str:
-        """Whose products this rank's are: "OpenBLAS 0.3.29", "cuBLAS 13.1.0"."""
+        """The library of this rank's local products: "OpenBLAS 0.3.29", "cuBLAS 13.1.0"."""
         return self._plan.library
 
     @property
     def form(self) -> str:
-        """What travels: "gathered" or "reduced"."""
+        """The data that ranks exchange: "gathered" or "reduced"."""
         return _FORMS[self._plan.form]
 
     @collective
@@ -175,16 +176,16 @@ class Matmul:
         Parameters
         ----------
         a, b : array
-            What this rank has of either, of ``shapes[0]`` and ``shapes[1]``, without gaps.
+            This rank's parts, of ``shapes[0]`` and ``shapes[1]``, without gaps.
         c : array, optional
-            What is added, of the result's shape and dtype. Where the result is replicated, the same
-            on all ranks.
+            The summand, of the result's shape and dtype. If the result is replicated, it is the
+            same on all ranks.
         out : array, optional
-            Where the result goes; `c` itself is fine. By default a new array of the kind of `a`.
+            Receives the result; `c` itself is fine. By default a new array of the kind of `a`.
         alpha, beta : number
             The same on all ranks; by default 1. `beta` scales `c`, and is refused without it.
         stream : stream or int, optional
-            Of the GPU; by default the current one of the arrays' package.
+            The GPU's stream; by default the current one of the arrays' package.
 
         Returns
         -------

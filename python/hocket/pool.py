@@ -30,21 +30,20 @@ class DevicePool(Workers):
     ...     sums = pool.map(numpy.sum, parts)
 
     Lists of arrays have one entry a worker; on GPUs entry i lies on worker i's. On the host a call
-    has ended when it returns. On GPUs calls are put on streams and ordered by events: behind what
-    the caller's current streams have, and before what they get later; nobody need synchronize.
+    has ended when it returns. On GPUs calls are put on streams: after the earlier work of the
+    caller's current streams, and before their later work. No call needs a synchronize.
 
-    One thread at a time makes calls. An exception in one worker ends the calls between workers that
-    others wait in, and is raised by the call, with the worker's traceback; the pool can be used
-    further.
+    One thread at a time makes calls. An exception in one worker ends calls between workers in which
+    others wait. The call raises it, with the worker's traceback; the pool can be used further.
 
     Parameters
     ----------
     workers : int, optional
-        How many workers of the host, each with its share of the processors.
+        Number of workers on the host, each with its share of the processors.
     devices : iterable of int, optional
         GPUs by number, a worker each; workers may share one. Arrays are CuPy's.
     pin : bool
-        Whether workers of the host keep to their share of the processors.
+        True if workers on the host keep to their share of the processors.
     deadline : float or datetime.timedelta, optional
         Seconds that a call between workers may take; HOCKET_DEADLINE or 300 by default.
     engines : iterable of str, optional
@@ -84,7 +83,7 @@ class DevicePool(Workers):
         Parameters
         ----------
         arrays : sequence of array
-            Wherever they lie; they may differ in shape and dtype.
+            They may lie anywhere, and may differ in shape and dtype.
         source : sequence of int
             For each worker, which it gets.
         """
@@ -132,9 +131,9 @@ class DevicePool(Workers):
         arrays : sequence of array
             One a worker; equal but along `axis`.
         worker : int or None
-            Whose memory the result lies in; None for host memory.
+            The worker whose memory the result lies in; None for host memory.
         axis : int or None
-            Which to concatenate along; None stacks them along a new first axis.
+            The axis to concatenate along; None stacks the arrays along a new first axis.
         """
         return self._gather(arrays, [worker], axis)[0]
 
@@ -195,9 +194,10 @@ class DevicePool(Workers):
         Parameters
         ----------
         arrays : sequence of array
-            Of one shape and dtype. On the host any number of them, on GPUs one a worker.
+            They have one shape and dtype. On the host there may be any number, on GPUs one a
+            worker.
         worker : int
-            Whose memory the result lies in.
+            The worker whose memory the result lies in.
         across : Communicator, optional
             Other processes that make the same call; one array of each crosses, and each gets the
             result. On GPUs "avg" needs as many workers in each.
@@ -244,7 +244,7 @@ class DevicePool(Workers):
         op : str
             "sum", "product", "min", "max", "avg", "band", "bor" or "bxor".
         out : sequence of array, optional
-            Where the results go, one a worker; by default into `arrays`.
+            Receive the results, one a worker; by default `arrays` do.
         group : int
             So many neighbours reduce among themselves, the last ones perhaps fewer; 0 for all.
         fixed : bool
@@ -283,7 +283,7 @@ class DevicePool(Workers):
         axis : int or None
             Is kept, with length 1. None: the mean of the arrays, place by place.
         worker : int
-            Whose memory the result lies in.
+            The worker whose memory the result lies in.
         across : Communicator, optional
             Other processes that make the same call.
         """
@@ -331,9 +331,9 @@ class DevicePool(Workers):
         arrays : sequence of array
             One a worker, contiguous, of one shape and dtype.
         seams : sequence of int
-            Where each begins; one fewer than workers.
+            First index of each seam; one fewer than workers.
         overlap : int
-            How wide they are, at least 1.
+            Width of the seams, at least 1.
         mode : {"swap", "blend"}
             Swap: both get what the other had. Blend: both get the same, which goes over linearly
             from the lower worker's to the higher one's.
@@ -341,7 +341,7 @@ class DevicePool(Workers):
             The processes whose pools hold the neighbouring parts, by rank: their last and first
             workers share a seam too.
         outer_seams : (int, int)
-            Where the seams with the previous and with the next process begin.
+            First indices of the seams with the previous and with the next process.
 
         Returns
         -------
@@ -369,7 +369,7 @@ class DevicePool(Workers):
         return listed
 
     def _halo_shape(self, arrays: Sequence[Any], axis: int) -> list[int]:
-        """How many times, how many rows, how many elements a row."""
+        """The shape as (repetitions, rows, elements of a row)."""
         self._require_one_each(arrays)
         shape = tuple(arrays[0].shape)
         length = self._length(arrays[0], axis)

@@ -4,14 +4,14 @@
 >>> total = sparse.all_reduce(comm, matrix)          # a new matrix, on every rank
 >>> parts = sparse.all_gather(comm, matrix)          # a list, rank after rank
 
-Ranks may bring different numbers of entries, shapes (where they are not added), element types and
-widths of indices. Everything that describes the arrays travels first, as one small call that no
-rank leaves before all have come to it; then all their contents as one. What a rank refuses, or has
-no memory for, all hear of, and the communicator can be used further. Results are new: of the
-format, element type and index width of what was sent, in the memory (host or GPU) of this rank's
-own argument.
+Ranks may bring different numbers of entries, shapes (unless they are added), element types and
+index widths. A small call first exchanges all descriptions; no rank leaves it before all have come.
+A second call moves all contents. If a rank refuses an argument or lacks memory, all ranks hear of
+it, and the communicator can be used further. Results are new: in the format, element type and index
+width of what was sent. They lie in the memory (host or GPU) of this rank's own argument.
 
-Every function takes the communicator first; ``deadline`` and ``stream`` are those of its methods.
+Every function takes the communicator first; ``deadline`` and ``stream`` mean the same as in its
+methods.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ def scatter(
         At the root, one a rank. Elsewhere it may be None.
     root : int
     like : sparse array, optional
-        Of the package wanted, where `arrays` does not say so; SciPy's by default.
+        An array of the package wanted, if `arrays` does not show it; SciPy's by default.
     """
     packed, lengths = None, None
     with announcing(comm):
@@ -370,7 +370,7 @@ def all_reduce(
         with announcing(comm):
             packed, lengths = pack([message], kind.xp)[0], lengths_of(table)
             room = kind.xp.empty(sum(lengths), "uint8") if comm.rank == 0 else None
-        # Who gives its part to rank 0 leaves that call at once: none is to refuse it.
+        # A rank leaves the gather as soon as it has sent its part, so no rank may refuse there.
         comm.barrier(deadline)
         gathered = comm.gather_v(packed, room, lengths, 0, deadline, stream)
         if gathered is not None:
@@ -443,7 +443,9 @@ def _fold(arrays: Sequence[Sparse], op: str, kind: Kind) -> Sparse:
 
 
 def _are_mostly_empty(arrays: Sequence[Sparse]) -> bool:
-    """Whether COO arrays have many more rows than entries: SciPy adds by numbers for each row."""
+    """True if COO arrays have many more rows than entries. SciPy's addition costs time for each
+    row.
+    """
     rows = 8 * sum(array.nnz for array in arrays) + 1024
     return arrays[0].shape[0] > rows and all(array.format == "coo" for array in arrays)
 

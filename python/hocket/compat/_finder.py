@@ -1,7 +1,7 @@
 """The finder that puts hocket's faces under other packages' names.
 
-Imports the standard library alone: the start of every Python process in an environment that names
-faces loads this file (see `_site`), and must not pay for NumPy, let alone for more.
+Every Python process loads this file at its start if the environment names faces (see `_site`). It
+imports the standard library alone, so that this start does not pay for NumPy or more.
 """
 
 from __future__ import annotations
@@ -63,8 +63,9 @@ def check(names: Iterable[str]) -> list[str]:
 
 
 class Finder:
-    """Finds the modules of the installed faces, and their parents where nobody else has them. What a
-    face does not have comes from the package that it stands for, where that is installed.
+    """Finds the modules of the installed faces, and parent packages that no other finder has.
+
+    Modules that a face lacks come from the package that it stands for, if that is installed.
 
     One a process, first in ``sys.meta_path``. Holds names only; whatever a face needs is imported
     with it.
@@ -121,7 +122,9 @@ class Finder:
         return importlib.machinery.ModuleSpec(name, _FaceLoader(name))
 
     def _folders(self, package: str) -> Optional[Sequence[str]]:
-        """Where the modules of a package lie that a face stands for. Nothing of it is imported."""
+        """Folders of the modules of a package that a face stands for. Imports nothing of that
+        package.
+        """
         parent = package.rpartition(".")[0]
         path = self._folders(parent) if parent else None
         if parent and path is None:
@@ -187,7 +190,8 @@ def _forget(module: str) -> None:
 def install_here(names: Iterable[str]) -> None:
     """Serve the faces in this process alone."""
     for there in sys.meta_path:
-        # Not isinstance: at a process's start this file is loaded under another name.
+        # An isinstance check fails here: at a process's start this file is loaded under another
+        # name.
         if getattr(there, "is_hocket", False):
             cast(Finder, there).add(names)
             return
@@ -197,7 +201,7 @@ def install_here(names: Iterable[str]) -> None:
 
 
 def installed() -> list[str]:
-    """The names that child processes are told."""
+    """The faces that the environment names for child processes."""
     return [name for name in os.environ.get(VARIABLE, "").split(",") if name]
 
 

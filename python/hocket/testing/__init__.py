@@ -21,7 +21,7 @@ from ..errors import InvalidArgument
 
 __all__ = ["delay", "kill", "stop"]
 
-#: Asks whoever runs the test to do it: (what, rank, seconds, after).
+#: Asks the process that runs the test to do it: (what, rank, seconds, after).
 Injector = Callable[[str, int, float, float], None]
 _injectors: list[Injector] = []
 
@@ -34,7 +34,7 @@ def kill(rank: int, *, after: float = 0.0) -> None:
     Parameters
     ----------
     rank : int
-        Of the test's first communicator; may be the caller's own.
+        Rank in the test's first communicator; may be the caller's own.
     after : float
         Seconds from now; this returns at once then.
 

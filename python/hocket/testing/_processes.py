@@ -34,8 +34,8 @@ class ProcessRun:
         self._n = n
         self._limits = limits
         self._labels = Labels(show)
-        self._there: set[int] = set()  # those that have not ended
-        self._gone: set[int] = set()  # those whose processes have
+        self._there: set[int] = set()  # ranks that have not ended
+        self._gone: set[int] = set()  # ranks whose processes have ended
         self._bad: list[End] = []
         self._killed: set[int] = set()  # on purpose
         self._stopped: set[int] = set()  # on purpose, and not gone on
@@ -171,9 +171,9 @@ class ProcessRun:
             self._come_late(late, why)
         elif self._there and (self._asked is None or now() > self._asked[1] + ANSWER_SECONDS):
             able = sorted(self._there - stopped) or sorted(self._there)
-            # Who answers is at work meanwhile, and so must not be one that is looked at: one that
-            # waits is asked. One that does not answer is stopped, or in a library's code that keeps
-            # the others out.
+            # A rank that answers is at work meanwhile, so it cannot count as idle: a rank that
+            # waits in a call is asked. A rank that does not answer is stopped, or in a library's
+            # code that holds the GIL.
             before = self._asked[0] if self._asked else -1
             waiting = [r for r in able if r < len(self._calls) and waits(self._calls[r])]
             asked = waiting if waiting and not self._asked else able
@@ -200,7 +200,7 @@ class ProcessRun:
     def _ask_for_stacks(self, ranks: list[int]) -> None:
         for rank in ranks:
             self._crew[rank].send("stack")
-        until = now() + 0.1  # one that is stopped does not answer
+        until = now() + 0.1  # a stopped rank does not answer
         while now() < until and any(rank in self._there - set(self._stacks) for rank in ranks):
             for event in self._crew.events(sorted(self._there), until - now()):
                 self._take(event)
@@ -219,5 +219,5 @@ class ProcessRun:
 
 
 def show_in_test(text: str) -> None:
-    """Where pytest captures it."""
+    """Print to the stream that pytest captures."""
     sys.stdout.write(text)

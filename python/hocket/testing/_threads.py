@@ -29,7 +29,7 @@ class ThreadRun:
         self._body = body
         self._limits = limits
         self._comms: dict[int, Communicator] = {}
-        self._threads: dict[int, int] = {}  # their idents; of those that have not ended
+        self._threads: dict[int, int] = {}  # thread idents of the ranks that have not ended
         self._numbers: dict[int, int] = {}  # as the system has them
         self._bad: list[End] = []
         self._stopped = False
@@ -103,7 +103,7 @@ class ThreadRun:
                 break
             except (Error, KeyError):
                 continue
-        # Who waits in a call may spin, and this thread looks around.
+        # A rank that waits in a call may spin, and this thread polls: neither counts as work.
         apart = [self._numbers[rank] for rank in there if rank < len(calls) and waits(calls[rank])]
         used = dict.fromkeys(there, processor_time(os.getpid(), [threading.get_native_id(), *apart]))
         late = watch.missing(calls, used, there)
@@ -119,7 +119,7 @@ class ThreadRun:
             self._abort(f"rank {late[0]} of the test {why}")
 
     def _place_of(self, rank: int) -> tuple[str, str]:
-        """Where it is: in short, and its stack."""
+        """The rank's place in one line, and its stack."""
         frame = sys._current_frames().get(self._threads.get(rank, 0))
         if frame is None:
             return "at its end", ""
@@ -146,7 +146,7 @@ class ThreadRun:
         return True
 
     def _all_end_within(self, seconds: float) -> bool:
-        """Whether they do; no longer than there is somebody to wait for who may yet end."""
+        """True if all end in time. Does not wait for ranks that are already counted as late."""
         until = now() + seconds
         while not self._running.acquire(timeout=0.01):
             if now() > until or set(self._threads) <= {e.rank for e in self._bad if e.kind == "late"}:

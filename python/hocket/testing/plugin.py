@@ -27,7 +27,7 @@ _TEXT = (
 
 
 class Communicators:
-    """What the fixture `comm` is until the test runs on its ranks."""
+    """A placeholder for the fixture `comm` until the test runs on its ranks."""
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(
@@ -64,7 +64,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def comm(request: pytest.FixtureRequest) -> Any:
-    """Of a test marked with `ranks`: the communicator of each rank."""
+    """The communicator of each rank, for a test marked with `ranks`."""
     if request.node.get_closest_marker("ranks") is None:
         pytest.fail("the fixture comm is for tests that are marked, such as by "
                     "@pytest.mark.ranks(1, 2, 4)", pytrace=False)
@@ -200,7 +200,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: Any) -> Iterator[None]:
 
 
 class _Shown:
-    """What pytest prints of it."""
+    """A failure as pytest prints it."""
 
     def __init__(self, error: RankFailure) -> None:
         self._text = error.text()
@@ -216,7 +216,7 @@ class _Shown:
 
 
 class _Crash:
-    """What the short summary says of it."""
+    """A failure for pytest's short summary."""
 
     def __init__(self, message: str) -> None:
         self.message = message

@@ -20,7 +20,7 @@ from ._work import Kind, Together
 
 
 def _base() -> Any:
-    """What backends in Python derive from: newer PyTorch has it, older takes whole groups."""
+    """The base class of backends in Python: Backend in newer PyTorch, whole groups in older."""
     try:
         Backend(0, 1)
     except TypeError:
@@ -32,17 +32,17 @@ Base: Any = _base()
 
 
 def _given(timeout: Optional[timedelta]) -> Optional[timedelta]:
-    """The timeout of a call that has one of its own; PyTorch says by a negative one that it has none."""
+    """A call's own timeout. PyTorch passes a negative one if the call has none."""
     return timeout if timeout is not None and timeout >= timedelta(0) else None
 
 
 class HocketBackend(Calls, Base):  # type: ignore[misc]
     """A process group of torch.distributed over a communicator of hocket.
 
-    A resource, made by ``dist.init_process_group`` and ``dist.new_group``. Calls that are not asked
-    to be async block here without the GIL; async ones on host memory are moved by hocket's progress
-    thread. Those on CUDA tensors go on a stream of the group's own, for which `wait` has the current one
-    wait; blocking ones on the current stream. Errors are hocket's own
+    A resource, made by ``dist.init_process_group`` and ``dist.new_group``. Synchronous calls block
+    here without the GIL. hocket's progress thread moves asynchronous calls on host memory.
+    Asynchronous calls on CUDA tensors run on the group's own stream, and `wait` makes the current
+    stream wait for it. Synchronous ones run on the current stream. Errors are hocket's own
     (`hocket.errors`); after `PeerDied`, a deadline, `Mismatch` or `abort` every later call raises.
     """
 
@@ -58,7 +58,8 @@ class HocketBackend(Calls, Base):  # type: ignore[misc]
         """hocket's own, with all that it offers beyond torch.distributed."""
         return self._comm
 
-    # What PyTorch may ask for beyond the calls below; without these its own look-up never ends.
+    # Attributes that PyTorch asks for beyond the calls below. Without them its own look-up never
+    # ends.
     supports_splitting = True
     supports_shrinking = False
     supports_reconfigure = False
@@ -67,11 +68,13 @@ class HocketBackend(Calls, Base):  # type: ignore[misc]
 
     @property
     def supports_coalescing(self) -> bool:
-        """Whether messages in a batch come between marks: in a HocketGroup, for the GPUs' sake."""
+        """True if PyTorch marks the start and end of a batch of messages: in a HocketGroup, with
+        GPUs.
+        """
         return self.marks_batches and torch.cuda.is_initialized()
 
     def eager_connect_single_device(self, device: Any) -> None:
-        """Called for a group that is bound to a device: introduces GPUs to each other."""
+        """Called for a group with a fixed device: introduces GPUs to each other."""
         if torch.device(device).type == "cuda" and torch.cuda.is_available():
             self._comm.barrier(stream=torch.cuda.current_stream(device))
 
@@ -94,7 +97,7 @@ class HocketBackend(Calls, Base):  # type: ignore[misc]
 
     @property
     def options(self) -> Any:
-        """Of PyTorch's kind; hocket has no more."""
+        """Options of PyTorch's class; hocket adds none."""
         return Backend.Options("hocket", timedelta(seconds=min(self._comm.deadline, 1e9)))
 
     def getBackendName(self) -> str:  # noqa: N802: PyTorch's name
@@ -150,14 +153,12 @@ class HocketBackend(Calls, Base):  # type: ignore[misc]
         self._comm.abort("torch.distributed aborted the process group")
 
     def shutdown(self) -> None:
-        """What ``dist.destroy_process_group`` calls. Waits for the calls that this rank has made, but
-        for receives.
+        """Wait for this rank's calls, except receives; called by ``dist.destroy_process_group``.
 
         Raises
         ------
         Error
-            What went wrong in one of them, where no call has raised it; the group has ended all the
-            same.
+            The first error of one of them that no call has raised. The group has ended in any case.
         """
         if self._is_shut:
             return

@@ -45,7 +45,7 @@ def _one(tensors: Sequence[Any], name: str) -> Any:
 
 
 def _is_long(tensor: torch.Tensor) -> bool:
-    """Whether copying a rank's part costs more than what the v-forms add to a call."""
+    """True if copying a rank's part costs more than the v-forms add to a call."""
     return not tensor.is_cuda and tensor.numel() * tensor.element_size() >= 1 << 15
 
 
@@ -72,7 +72,9 @@ class Calls(Verbs):
     allreduce_sparse = allreduce  # what PyTorch calls for sparse CUDA tensors
 
     def allreduce_coalesced(self, tensors: Tensors, options: Any) -> Optional[Handle]:
-        """``dist.all_reduce`` of several tensors at once; one that is there twice is summed once."""
+        """``dist.all_reduce`` of several tensors at once; a tensor that is listed twice is
+        summed once.
+        """
         _some(tensors, "tensors")
         layouts = [Layout(tensor) for tensor in tensors]
         every = [summand(one, options) for one in apart([layout.dense for layout in layouts])]

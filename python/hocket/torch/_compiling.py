@@ -1,7 +1,8 @@
 """Keeps torch.compile out of hocket's code.
 
-PyTorch's own backends are C++, which torch.compile never looks into. A call that a compiled module makes
-as it runs, such as a DDP's broadcast of its buffers, would else have it compile ours, and fail.
+torch.compile never looks into PyTorch's own backends, which are C++. A compiled module makes calls
+as it runs, such as DDP's broadcast of its buffers. Without this, torch.compile would try to compile
+hocket's code there, and fail.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import torch
 
 
 def keep_out(module: Any) -> None:
-    """What `module` defines runs as it is, and so does all that is called from it.
+    """Run the functions of `module`, and all that they call, uncompiled.
 
     By the C interface: `torch.compiler.disable` would import the compiler, which takes seconds.
     """

@@ -1,4 +1,4 @@
-"""How a process group comes to be: its ranks meet by torch.distributed's store."""
+"""Creates process groups: the ranks meet by torch.distributed's store."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class StoreBootstrap(hocket.Bootstrap):
     def meet(cls, store: Any, rank: int, size: int, timeout: timedelta) -> StoreBootstrap:
         """Have the ranks agree on a name of this start, under which all keys are.
 
-        A store may hold what an earlier start of the same ranks wrote: torchrun's outlives the ranks
-        that it starts anew. So rank 0 makes up a name, and tells it to each rank under a word of that
-        rank's own, which no earlier rank can have been answered.
+        A store may hold what an earlier start of the same ranks wrote, as torchrun's outlives ranks
+        that it restarts. So each rank writes a random word of its own. Rank 0 answers under that
+        word with a name that it made up for this start.
         """
         own = secrets.token_hex(8)
         if rank != 0:
@@ -76,7 +76,7 @@ class StoreBootstrap(hocket.Bootstrap):
 
     @property
     def size(self) -> int:
-        """How many processes the group has."""
+        """Number of processes in the group."""
         return self._size
 
     def broadcast(self, buffer: Any, root: int) -> None:
@@ -107,7 +107,7 @@ _LEAST_PAUSE, _MOST_PAUSE = 0.0001, 0.01
 
 
 def create(options: Any, backend_options: Any = None) -> Union[HocketGroup, HocketBackend]:
-    """What torch.distributed calls for each group of which this process is a member."""
+    """Create a group; torch.distributed calls it on each member."""
     known = sys._getframe(1).f_locals
     if Base is ProcessGroup:
         _refuse_others(known)
@@ -129,7 +129,7 @@ def create(options: Any, backend_options: Any = None) -> Union[HocketGroup, Hock
 
 
 def _name_of(options: Any) -> str:
-    """What errors call the group: "world" for all ranks, else by PyTorch's name and the members."""
+    """The group's name in errors: "world" for all ranks, else PyTorch's name and the members."""
     ranks = list(options.global_ranks_in_group)
     if not ranks:
         return "world"
@@ -158,6 +158,6 @@ def register() -> None:
     _batches.install()
     _joining.install()
     register_rendezvous_handler("hocket", by_launcher)
-    # Whoever asks PyTorch where the tensors of a group lie is told of these.
+    # PyTorch reports these as the devices of a group's tensors.
     devices = ["cpu", "cuda"] if torch.cuda.device_count() > 0 else ["cpu"]
     dist.Backend.register_backend("hocket", create, extended_api=True, devices=devices)

@@ -15,12 +15,12 @@ from torch.distributed import ReduceOp
 
 
 class Form(NamedTuple):
-    """How a call may be made."""
+    """The signature of a call."""
 
-    places: int  # arguments before the options
-    options: str  # the class of these
-    fields: tuple[str, ...] = ()  # what may be given in place of options, in this order
-    listed: tuple[int, ...] = ()  # arguments that are lists, where they may be given alone
+    places: int  # number of arguments before the options
+    options: str  # class of the options
+    fields: tuple[str, ...] = ()  # option fields that may be given in place of options, in order
+    listed: tuple[int, ...] = ()  # arguments that are lists; a single tensor may be given for one
 
 
 _REDUCE_SCATTER = Form(2, "ReduceScatterOptions", ("reduceOp",), (0, 1))
@@ -49,14 +49,16 @@ FORMS = {
     "alltoall": Form(2, "AllToAllOptions"),
 }
 
-# What stands in the place of options where there are none.
+# Types that may stand in the place of options.
 _VALUES = frozenset({int, timedelta, type(None), ReduceOp, ReduceOp.RedOpType})
-# PyTorch's names of these arguments, and those of the fields.
+# PyTorch's names of these arguments, and the names of the option fields.
 _NAMED = {"op": "reduceOp", "root": "rootRank", "timeout": "timeout"}
 
 
 def is_options(value: Any) -> bool:
-    """Whether the argument behind the tensors is the call's options, as torch.distributed gives them."""
+    """True if the argument behind the tensors is the call's options, as torch.distributed passes
+    them.
+    """
     return type(value) not in _VALUES
 
 
@@ -78,7 +80,7 @@ def completed(
         _give(options, _NAMED[name], rest.pop(name))
     if form.listed and _is_short(form, tensors):
         for place in form.listed:
-            # Of gather and scatter, nobody but the root brings the list of all.
+            # In gather and scatter, only the root has the list of all.
             tensors[place] = [tensors[place]] if tensors[place] != [] else []
     return [*tensors, options], rest
 

@@ -1,7 +1,7 @@
 """Futures of calls on host memory: each gets its value as its own call ends.
 
-What is attached to one may make calls itself, and wait for their futures. So whoever gives a future
-its value has another thread ready to go on meanwhile.
+A callback of a future may make calls itself, and wait for their futures. So a thread that sets a
+future's value first makes sure that another thread can handle further ends.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ class Turn:
 class Turns:
     """Makes the calls of what is attached to futures come in one order on all ranks.
 
-    Threads run it whenever a call has ended, which differs by rank, and collectives have to be called
-    in the same order everywhere. So they come as if it had run at once where it was attached: whoever
-    makes a call waits until all that was attached before has run.
+    Callbacks run when a call has ended, a moment that differs by rank, but collectives must come in
+    the same order everywhere. So they come as if the callback had run at once when it was attached.
+    A thread that makes a call waits until all earlier callbacks have run.
     """
 
     def __init__(self, comm: hocket.Communicator) -> None:
         self._comm = comm
         self._changed = threading.Condition()
-        self.running = threading.local()  # `turn`: whose thread this is
+        self.running = threading.local()  # `turn`: the turn of the running callback of this thread
         self._outer = itertools.count()
-        self.open: dict[tuple[int, ...], Turn] = {}  # what has not run so far, by place
+        self.open: dict[tuple[int, ...], Turn] = {}  # callbacks that have not run, by place
 
     def take(self) -> Turn:
         """A place for something that is attached now."""
@@ -96,11 +96,11 @@ class Turns:
         return False
 
 
-_LONG = 3e6  # s; longer than threads may be told to wait
+_LONG = 3e6  # s; the longest timeout that threads take
 
 
 class _Failure:
-    """What the future of a failed call holds."""
+    """The future's value after a failed call."""
 
     def __init__(self, error: BaseException) -> None:
         self.error = error
@@ -120,7 +120,9 @@ class CallFuture(_Future):  # type: ignore[misc]
         self._turns = turns
 
     def set_exception(self, error: BaseException) -> None:
-        """PyTorch's own code in C++ takes the exception for the value: it is to read well there."""
+        """Fail the future. PyTorch's C++ code takes the exception for the value, so it must
+        print well there.
+        """
 
         def unwrap(failure: _Failure) -> Any:
             raise failure.error
@@ -136,7 +138,7 @@ class CallFuture(_Future):  # type: ignore[misc]
             try:
                 with turn:
                     value = callback(self)
-            except BaseException as error:  # whoever waits has to hear of it
+            except BaseException as error:  # a waiter must get the error
                 following.set_exception(error)
             else:
                 following.set_result(value)

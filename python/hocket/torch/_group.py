@@ -40,15 +40,15 @@ _CALLS = {
 class HocketGroup(ProcessGroup):  # type: ignore[misc, unused-ignore]
     """PyTorch's own process group, but that its calls give back hocket's handles.
 
-    PyTorch puts what a backend in Python returns into a handle of its own, which knows neither that
-    the call has ended nor who sent. Everything else is PyTorch's: its dispatcher, hooks, profiler,
-    and the backends that carry other devices.
+    PyTorch wraps the result of a Python backend in its own handle. That handle knows neither that
+    the call has ended nor the sender. Everything else is PyTorch's: its dispatcher, hooks,
+    profiler, and the backends that carry other devices.
     """
 
     backend: HocketBackend
-    devices: list[str]  # whose tensors hocket carries
-    others: dict[str, tuple[Any, Any]]  # kind and backend of the rest
-    is_first: bool  # whether hocket is what PyTorch calls the group's default
+    devices: list[str]  # devices whose tensors hocket carries
+    others: dict[str, tuple[Any, Any]]  # kind and backend of the other devices
+    is_first: bool  # true if hocket is the group's default backend for PyTorch
 
     @classmethod
     def assemble(
@@ -81,7 +81,7 @@ class HocketGroup(ProcessGroup):  # type: ignore[misc, unused-ignore]
         group_desc: Optional[str] = None,
         device_types: Optional[Sequence[torch.device]] = None,
     ) -> Any:
-        """What ``dist.split_group`` calls on every rank of this group; None outside `ranks`."""
+        """Split this group; ``dist.split_group`` calls it on every rank. None outside `ranks`."""
         wanted = [*self.devices, *self.others]
         if device_types is not None:
             wanted = [device.type for device in device_types]
@@ -109,12 +109,12 @@ class HocketGroup(ProcessGroup):  # type: ignore[misc, unused-ignore]
         return group
 
     def getBackendName(self) -> str:  # noqa: N802: PyTorch's name
-        """What DDP's logging calls the group's backend."""
+        """The name of the group's backend in DDP's logging."""
         theirs: Any = super()
         return "hocket" if self.is_first else str(theirs.getBackendName())
 
     def carries(self, tensors: Sequence[torch.Tensor]) -> bool:
-        """Whether hocket has the device of these tensors."""
+        """True if hocket carries the device of these tensors."""
         return len(tensors) > 0 and tensors[0].device.type in self.devices
 
     def gather_single(self, output: Any, input: torch.Tensor, options: Any = None) -> Any:
@@ -140,12 +140,13 @@ class HocketGroup(ProcessGroup):  # type: ignore[misc, unused-ignore]
         return self.backend._end_coalescing(device)
 
 
-# Messages go straight to the backend: on the way by PyTorch's dispatcher short ones would spend most
-# of their time. Not where something else looks for them there. Calls on lazy views go straight always:
-# the dispatcher resolves those into copies, and what the call writes would be lost with them.
+# Messages go straight to the backend, as short ones would spend most of their time in PyTorch's
+# dispatcher. They take the dispatcher if something else, such as a profiler, observes it. Calls on
+# lazy views always go straight: the dispatcher would resolve those into copies, and lose what the
+# call writes.
 _STRAIGHT = ("send", "recv", "recv_anysource")
 
-# How many of a call's arguments hold tensors, where that is not two.
+# Number of a call's arguments that hold tensors, if it is not two.
 _PLACES = {
     "broadcast": 1,
     "allreduce": 1,
@@ -213,7 +214,7 @@ def _call(name: str) -> Callable[..., Any]:
 
 
 for _name, _before in _CALLS.items():
-    # Not both: one is what PyTorch calls where the other is not overridden.
+    # Override only one of the two: PyTorch calls the older name if the newer is not overridden.
     _there = _name if hasattr(ProcessGroup, _name) else _before
     if hasattr(ProcessGroup, _there):
         setattr(HocketGroup, _there, _call(_there))
@@ -222,8 +223,11 @@ for _name, _before in _CALLS.items():
 def _other_backends(
     known: dict[str, Any], devices: dict[str, str], options: Any
 ) -> dict[str, tuple[Any, Any]]:
-    """The backends beside hocket: those that PyTorch has made before it called us, and, made as it
-    makes them, those that it would make afterwards."""
+    """The backends beside hocket: those that PyTorch has made already, and those it would make
+    later.
+
+    The latter are made here in PyTorch's own way.
+    """
     made: dict[str, tuple[Any, Any]] = {}
     for device, name in devices.items():
         if name == "hocket":
@@ -251,7 +255,7 @@ def _other_backends(
     return made
 
 
-# What PyTorch tells a backend that is to be made, but for the store.
+# Options that PyTorch passes to a new backend, besides the store.
 _FIELDS = (
     "group_rank",
     "group_size",

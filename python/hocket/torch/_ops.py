@@ -30,7 +30,8 @@ def op_of(options: Any) -> Optional[Op]:
 
 
 def summand(tensor: torch.Tensor, options: Any) -> tuple[torch.Tensor, Op]:
-    """What is reduced for a tensor, and how: for PREMUL_SUM a new one, times this rank's factor.
+    """The tensor to reduce, and the operator: for PREMUL_SUM a new tensor, times this rank's
+    factor.
 
     Raises
     ------

@@ -17,7 +17,7 @@ _kept: list[HocketStore] = []
 
 
 class HocketStore(Store):  # type: ignore[misc, unused-ignore]
-    """PyTorch's interface to a store of hocket's, under names of its own.
+    """PyTorch's interface to a store of hocket, under a prefix of its keys.
 
     A resource over a connection. Waiting for a key that never comes ends with TimeoutError.
     """
@@ -29,12 +29,12 @@ class HocketStore(Store):  # type: ignore[misc, unused-ignore]
         self._limit = timedelta(seconds=300)
 
     def set_timeout(self, timeout: timedelta) -> None:
-        """How long `get` and `wait` wait."""
+        """Set the limit of `get` and `wait`."""
         self._limit = timeout
 
     @property
     def timeout(self) -> timedelta:
-        """How long `get` and `wait` wait."""
+        """The limit of `get` and `wait`."""
         return self._limit
 
     def set(self, key: str, value: Any) -> None:
@@ -58,7 +58,7 @@ class HocketStore(Store):  # type: ignore[misc, unused-ignore]
         return expected if held is None else held
 
     def check(self, keys: Sequence[str]) -> bool:
-        """Whether all are there."""
+        """True if all keys are there."""
         return all(self._store.try_get(self._prefix + key) is not None for key in keys)
 
     def wait(self, keys: Sequence[str], timeout: Optional[timedelta] = None) -> None:
@@ -67,7 +67,7 @@ class HocketStore(Store):  # type: ignore[misc, unused-ignore]
             self._store.get(self._prefix + key, timeout or self._limit)
 
     def delete_key(self, key: str) -> bool:
-        """Whether there was something to delete."""
+        """Delete a key; True if it was there."""
         return self._store.erase(self._prefix + key)
 
     deleteKey = delete_key  # noqa: N815: what PyTorch's own code calls
@@ -85,7 +85,7 @@ def _launcher_key() -> Any:
 
 
 def by_launcher(url: str, timeout: timedelta = timedelta(seconds=300), **_: Any) -> Iterator[Any]:
-    """What torch.distributed calls for ``hocket://``: a store, this rank, and how many there are.
+    """A store, this rank, and the number of ranks; torch.distributed calls it for ``hocket://``.
 
     Raises
     ------

@@ -47,7 +47,7 @@ def current_stream(device: int) -> torch.cuda.Stream:
 
 
 def is_capturing(stream: torch.cuda.Stream) -> bool:
-    """Whether what is put on the stream goes into a graph."""
+    """True if work on the stream is captured into a graph."""
     if hasattr(stream, "is_capturing"):
         return bool(stream.is_capturing())
     with torch.cuda.stream(stream):  # older PyTorch asks the current one alone
@@ -55,9 +55,10 @@ def is_capturing(stream: torch.cuda.Stream) -> bool:
 
 
 class Streams:
-    """Which streams a group's calls go on.
+    """Chooses the streams of a group's calls.
 
-    Async ones go on a stream of the group's own, one a GPU, behind what the caller's has so far; they
+    Asynchronous calls run on the group's own stream, one a GPU, after the caller's earlier work.
+    They overlap with the caller's later work. Synchronous ones run on the caller's stream.
     run beside what the caller puts on its own meanwhile. Blocking ones go on the caller's.
     """
 
@@ -78,7 +79,7 @@ class Streams:
         """A blocking call goes on the caller's."""
         stream = current_stream(device)
         own = self._own.get(device)
-        # hocket orders its calls wherever they are, but not those of one graph.
+        # hocket orders its calls across streams, but not within one graph.
         if own is not None and is_capturing(stream) and is_capturing(own):
             stream.wait_stream(own)
         self._last = stream
@@ -128,8 +129,8 @@ class OnStream(Work):  # type: ignore[misc, unused-ignore]
         self._stream = stream
         self._work = work
         self.end = end
-        # Whether a future's value is one tensor of all, as NCCL's backend has it where each rank
-        # gathers all, and as hooks of PyTorch expect it on GPUs.
+        # True if a future's value is one stacked tensor. NCCL's backend stacks if each rank gathers
+        # all, and PyTorch's hooks expect this on GPUs.
         self.stacks = False
         self._captured = end is not None and is_capturing(stream)
 
@@ -144,8 +145,11 @@ class OnStream(Work):  # type: ignore[misc, unused-ignore]
         return self.end
 
     def wait(self, timeout: Optional[timedelta] = None) -> bool:
-        """What is put on the current stream from here on comes after the call. Raises what has gone
-        wrong so far; with a limit, waits here for at most so long for the call to end."""
+        """Order later work on the current stream after the call.
+
+        Raises what has gone wrong so far. With a limit, waits here for the call to end, at most
+        that long.
+        """
         current = current_stream(self._stream.device_index)
         if self._work is not None:
             self._work.wait(stream=current)
@@ -171,7 +175,7 @@ class OnStream(Work):  # type: ignore[misc, unused-ignore]
         self.wait()
 
     def is_completed(self) -> bool:
-        """Whether the GPU has finished the call.
+        """True if the GPU has finished the call.
 
         Raises
         ------
@@ -190,15 +194,15 @@ class OnStream(Work):  # type: ignore[misc, unused-ignore]
         return bool(self._mark().query())
 
     def is_success(self) -> bool:
-        """Whether the GPU has finished the call, well."""
+        """True if the GPU has finished the call without an error."""
         return self.is_completed() and self.exception() is None
 
     def exception(self) -> Optional[BaseException]:
-        """What has gone wrong in the group so far; None otherwise."""
+        """The group's failure so far; None if there is none."""
         return failure_of(self._comm)
 
     def source_rank(self) -> int:
-        """Who sent, in the group, once a `recv` has ended."""
+        """The sender's rank in the group, once a `recv` has ended."""
         received = None if self._work is None else self._work.received
         if received is None:
             raise ValueError("source_rank() of what is not a recv that has ended well")
@@ -211,7 +215,9 @@ class OnStream(Work):  # type: ignore[misc, unused-ignore]
         return self._result
 
     def get_future(self) -> Any:
-        """A future that has its value: as `wait` does, whoever waits for it has its stream wait."""
+        """A future that already has its value. A waiter's stream waits for the call, as with
+        `wait`.
+        """
         future: Any = torch.futures.Future(devices=[self._stream.device])
         with torch.cuda.stream(self._stream):
             future.set_result([torch.stack(self._result)] if self.stacks else self._result)

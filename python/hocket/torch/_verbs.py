@@ -1,4 +1,4 @@
-"""How a call of torch.distributed is made by hocket: blocking or async, on host memory or a GPU's."""
+"""Makes calls of torch.distributed by hocket: synchronous or not, on host memory or a GPU's."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ After = Optional[Callable[[], None]]
 
 
 class Made(local):
-    """What each thread has made by a group.
+    """The state of a group that belongs to one thread.
 
     `handle` is the last one, which a group that `hands_on` gives back. While calls are coalesced,
     `collected` holds those started, and `batch` the messages of GPUs.
@@ -42,7 +42,7 @@ class Verbs:
         self._streams = Streams()
         self.made = Made()
         self.hands_on = False
-        # Whether PyTorch's Python code calls this backend itself: see `_finished`.
+        # True if PyTorch's Python code calls this backend itself: see `_finished`.
         self.is_called_directly = False
 
     def _run(
@@ -118,8 +118,8 @@ class Verbs:
     def _finished(self, result: Tensors, is_async: bool = False) -> Optional[Handle]:
         """The handle of a call that has been made here; `is_async`: its caller wants one.
 
-        Others get None where Python calls the backend, as from PyTorch's own backends: the call has
-        ended, or comes before what is put on the caller's stream. Code in C++ does not take None.
+        If Python calls the backend, other callers get None, as from PyTorch's own backends. The
+        call has ended, or precedes later work on the caller's stream. C++ code does not take None.
         """
         if self.is_called_directly and not is_async and self.made.collected is None:
             return None

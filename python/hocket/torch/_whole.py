@@ -46,13 +46,13 @@ class WholeBackend(HocketBackend):
 
     @property
     def _device_types(self) -> list[torch.device]:
-        """Whose tensors it carries, for checkpoints and whoever else asks."""
+        """The devices whose tensors it carries; checkpoints ask for them."""
         names = ["cpu", "cuda"] if torch.cuda.device_count() > 0 else ["cpu"]
         return [torch.device(name) for name in names]
 
     @property
     def group_name(self) -> str:
-        """What torch.distributed calls the group."""
+        """The group's name in torch.distributed."""
         return self._called
 
     def getGroupName(self) -> str:  # noqa: N802: PyTorch's name
@@ -74,7 +74,7 @@ class WholeBackend(HocketBackend):
         group_name: Any = None,
         group_desc: Optional[str] = None,
     ) -> Any:
-        """What ``dist.split_group`` calls on every rank of this group; None outside `ranks`."""
+        """Split this group; ``dist.split_group`` calls it on every rank. None outside `ranks`."""
         comm = self.split_off(ranks, timeout)
         if comm is None:
             return None

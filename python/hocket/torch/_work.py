@@ -19,7 +19,7 @@ from ._futures import CallFuture, Turns
 
 
 class Kind(enum.Enum):
-    """What a handle is of."""
+    """The kind of call that a handle belongs to."""
 
     COLLECTIVE = enum.auto()
     SEND = enum.auto()
@@ -27,7 +27,7 @@ class Kind(enum.Enum):
 
 
 def _seconds(timeout: Optional[timedelta]) -> Optional[float]:
-    """None where torch.distributed says that there is no limit of its own."""
+    """Seconds; None if torch.distributed passes no limit for this call."""
     if timeout is None or timeout <= timedelta(0):
         return None
     return timeout.total_seconds()
@@ -67,13 +67,13 @@ class Finished(Work):  # type: ignore[misc, unused-ignore]
 
 
 class Shared:
-    """What the handles of a group share."""
+    """State that the handles of a group share."""
 
     def __init__(self, comm: hocket.Communicator) -> None:
         self.ends = Ends()
         self.turns = Turns(comm)
         self.kept = Kept()
-        # Whether the program has been told of an error that ends the group.
+        # True if the program has seen the error that ended the group.
         self.has_raised = False
 
 
@@ -124,14 +124,14 @@ class Pending(Work):  # type: ignore[misc, unused-ignore]
         return True
 
     def is_completed(self) -> bool:
-        """Whether it has ended, well or not; the tensors then have their values."""
+        """True if it has ended, in success or failure; the tensors then have their values."""
         if not self._work.test():
             return False
         self._settle()
         return True
 
     def is_success(self) -> bool:
-        """Whether it has ended well."""
+        """True if it has ended in success."""
         return self.is_completed() and self._work.exception is None
 
     def exception(self) -> Optional[BaseException]:
@@ -139,7 +139,7 @@ class Pending(Work):  # type: ignore[misc, unused-ignore]
         return self._work.exception
 
     def source_rank(self) -> int:
-        """Who sent, in the group, once a `recv` has ended."""
+        """The sender's rank in the group, once a `recv` has ended."""
         received = self._work.received
         if received is None:
             raise ValueError("source_rank() of what is not a recv that has ended well")
@@ -195,11 +195,11 @@ class Together(Work):  # type: ignore[misc, unused-ignore]
         return True
 
     def is_completed(self) -> bool:
-        """Whether all have ended."""
+        """True if all have ended."""
         return all(work.is_completed() for work in self._works)
 
     def is_success(self) -> bool:
-        """Whether all have ended well."""
+        """True if all have ended in success."""
         return all(work.is_success() for work in self._works)
 
     def synchronize(self) -> None:
@@ -232,13 +232,13 @@ class Kept:
         self.settle()
         with self._lock:
             self._handles.append(handle)
-            if len(self._handles) >= self._sweep_at:  # behind one that takes long
+            if len(self._handles) >= self._sweep_at:  # a handle behind a long call
                 left = [each for each in self._handles if not each.is_completed()]
                 self._handles = collections.deque(left)
                 self._sweep_at = max(self._SWEPT_AT_LEAST, 2 * len(left))
 
     def drain(self) -> None:
-        """Wait for all but receives, which nobody may answer. Raises the first error."""
+        """Wait for all but receives, which may never be answered. Raises the first error."""
         with self._lock:
             handles = list(self._handles)
         errors = []
@@ -252,7 +252,7 @@ class Kept:
             raise errors[0]
 
     def settle(self) -> None:
-        """Let go of those that have ended, in order."""
+        """Drop the first handles that have ended, in order."""
         if not self._handles:
             return
         with self._lock:

@@ -17,7 +17,7 @@ from . import env
 
 
 class ReduceOp(IntEnum):
-    """What a reduction does with two elements, by Bagua's numbers.
+    """Operators of reductions, by Bagua's numbers.
 
     The bitwise ones are for integers and bool. AVG of integers rounds toward zero.
     """
@@ -50,13 +50,13 @@ class RefusedType(InvalidArgument, TypeError):
 
 
 class BaguaCommunicator:
-    """What Bagua's functions take as `comm`; its methods are they, without the argument `comm`.
+    """The `comm` argument of Bagua's functions. Its methods are those functions without `comm`.
 
-    Calls are ordered after the current stream's work; on tensors of GPUs they are put on that stream,
-    and `finish` waits, as Bagua's functions do. Sizes are element counts; where
-    they do not fit, and where a tensor is not contiguous, all ranks raise. After `abort` every call
-    on every rank raises `hocket.Aborted`; but what the process that aborts has on a stream by then ends
-    without an error there, as Bagua's does.
+    Calls are ordered after the current stream's work. Calls on GPU tensors run on that stream, and
+    `finish` waits, as Bagua's functions do. Sizes are element counts. All ranks raise if sizes do
+    not fit or a tensor is not contiguous. After `abort` every call on every rank raises
+    `hocket.Aborted`. Work that the aborting process has put on a stream ends without an error, as
+    with Bagua.
     """
 
     def __init__(self, comm: hocket.Communicator, stream: Any = None) -> None:
@@ -71,7 +71,7 @@ class BaguaCommunicator:
         return self._comm.rank
 
     def nranks(self) -> int:
-        """How many processes it has."""
+        """Number of processes in the communicator."""
         return self._comm.size
 
     def device_id(self) -> int:
@@ -89,7 +89,7 @@ class BaguaCommunicator:
         self._comm.abort("abort() of a Bagua communicator")
 
     def check_abort(self) -> bool:
-        """Whether the communicator has ended, by `abort` or by a failure."""
+        """True if the communicator has ended, by `abort` or by a failure."""
         return self._comm.status is not None
 
     def barrier(self) -> None:
@@ -272,7 +272,7 @@ class BaguaCommunicator:
                 raise
 
     def _put(self, tensor: torch.Tensor) -> None:
-        """Of a call without a handle."""
+        """Notes the stream of a call that has no handle."""
         if tensor.is_cuda:
             self._last = torch.cuda.current_stream(tensor.device)
 

@@ -1,8 +1,8 @@
 """``bagua.torch_api.communication``: Bagua's groups and functions over hocket.
 
-Tensors are on the CPU or on GPUs. Calls block, ordered after the current stream's work. Where
-`comm` is not given, or `CommMember.WORLD`, it is the default group's global communicator; with one
-that this process is no member of, a call returns at once and leaves its tensors alone.
+Tensors are on the CPU or on GPUs. Calls block, ordered after the current stream's work. If `comm`
+is absent or `CommMember.WORLD`, it is the default group's global communicator. If this process is
+no member of `comm`, a call returns at once and leaves its tensors alone.
 """
 
 from __future__ import annotations
@@ -219,8 +219,8 @@ def allow_pickle(allow: bool = True) -> None:
 def broadcast_object(obj: Any, src: int = 0, comm: Comm = None) -> Any:
     """Send an object of rank `src` to all.
 
-    Plain data, NumPy arrays, tensors, and what is made of them, state_dicts among it; for more see
-    `allow_pickle`. Tensors arrive on the CPU.
+    Accepts plain data, NumPy arrays, tensors, and containers of these, such as state_dicts; for
+    more see `allow_pickle`. Tensors arrive on the CPU.
 
     Returns
     -------

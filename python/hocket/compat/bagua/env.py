@@ -18,7 +18,7 @@ def get_rank() -> int:
 
 
 def get_world_size() -> int:
-    """How many processes the job has."""
+    """Number of processes of the job."""
     return _number(("WORLD_SIZE", "HOCKET_SIZE"), 1)
 
 
@@ -28,7 +28,7 @@ def get_local_rank() -> int:
 
 
 def get_local_size() -> int:
-    """How many of the job's processes are on this node."""
+    """Number of the job's processes on this node."""
     return _number(("LOCAL_WORLD_SIZE", "HOCKET_LOCAL_SIZE"), 1)
 
 
@@ -38,5 +38,5 @@ def get_node_rank() -> int:
 
 
 def get_master_addr() -> str:
-    """Where rank 0 is, where the launcher says it."""
+    """The host of rank 0, if the launcher names it."""
     return os.environ.get("MASTER_ADDR", "127.0.0.1")

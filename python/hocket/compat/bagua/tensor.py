@@ -17,7 +17,7 @@ Setter = Callable[[torch.Tensor, torch.Tensor], None]
 
 
 class _Registered(NamedTuple):
-    """What a Bagua tensor keeps beside its name and its module's."""
+    """A registered tensor's accessors."""
 
     getter: Optional[Getter]
     setter: Optional[Setter]
@@ -31,7 +31,7 @@ class BaguaTensor:
     _bagua_registered: _Registered
 
     def is_bagua_tensor(self) -> bool:
-        """Whether `ensure_bagua_tensor` was called on it."""
+        """True if `ensure_bagua_tensor` was called on it."""
         return hasattr(self, "_bagua_registered")
 
     def ensure_bagua_tensor(
@@ -82,14 +82,14 @@ class BaguaTensor:
         return self if getter is None else getter(self)
 
     def bagua_setter_closure(self, tensor: torch.Tensor) -> None:
-        """Put another tensor in the place of the one that is registered."""
+        """Put another tensor in place of the registered one."""
         setter: Any = self._bagua_registered.setter
         if setter is None:
             raise ValueError("the tensor was registered without setter_closure")
         setter(self, tensor)
 
     def bagua_backend_tensor(self) -> Any:
-        """What the methods of communicators take."""
+        """The tensor that the methods of communicators take."""
         return BaguaTensor.bagua_getter_closure(self)
 
     def bagua_ensure_grad(self) -> Any:

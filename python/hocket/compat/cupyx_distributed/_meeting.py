@@ -1,4 +1,4 @@
-"""How the processes of a job find each other, once a process and address."""
+"""Joins the processes of a job, once for each process and address."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ import numpy as np
 
 import hocket
 
-# The worlds of this process, by where they met. They stay until it ends: a program may make several
-# communicators on one port, one after the other, and those after the first are duplicates of it.
+# The worlds of this process, by their meeting point; they stay until it ends. A program may make
+# several communicators on one port, one after the other. Those after the first are duplicates of
+# it.
 _worlds: dict[tuple[Any, ...], hocket.Communicator] = {}
 
 _TRIES = 5
 
 
 def by_store(n: int, rank: int, host: str, port: int) -> hocket.Communicator:
-    """Meets at rank 0's port; a communicator of one's own."""
+    """Meet at rank 0's port; return a communicator for the caller alone."""
     place = (os.getpid(), host, port)
     world = _standing(place, n, rank)
     if world is None:
@@ -75,7 +76,8 @@ def acquaint(comm: hocket.Communicator) -> None:
     everywhere = np.array([_stream_of_gpu() is not None], "uint8")
     comm.all_reduce(everywhere, op="min")
     if everywhere[0]:
-        # Where hocket cannot use them, all ranks refuse it alike, and host arrays still work.
+        # If hocket cannot use the GPUs, all ranks refuse the call alike, and host arrays still
+        # work.
         with contextlib.suppress(hocket.InvalidArgument):
             comm.barrier(stream=_stream_of_gpu())
 

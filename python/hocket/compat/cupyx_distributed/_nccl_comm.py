@@ -24,21 +24,21 @@ _OPS = frozenset(("sum", "prod", "max", "min"))
 class NCCLBackend:
     """The communicator of one process.
 
-    Arrays are NumPy's, CuPy's, SciPy's and CuPy's sparse ones, or anything that hocket takes. On
-    arrays in host memory a call has finished when it returns; on those of a GPU it is put on
-    `stream`, by default the current one. Every call returns None.
+    Arrays are NumPy's, CuPy's, SciPy's and CuPy's sparse ones, or anything that hocket takes. A
+    call on host arrays has finished when it returns. A call on GPU arrays is put on `stream`, by
+    default the current one. Every call returns None.
 
-    What all ranks must agree in is checked, and a refused call raises on all of them: an error that
-    is a ValueError, and a RuntimeError or TypeError where CuPy's is.
+    Arguments that must agree on all ranks are checked, and a refused call raises on all ranks. The
+    error is a ValueError, and also a RuntimeError or TypeError where CuPy raises that.
 
     Parameters
     ----------
     n_devices : int
-        How many processes take part.
+        Number of processes that take part.
     rank : int
         This one's number, from 0.
     host, port
-        Where rank 0 serves.
+        Address at which rank 0 serves.
     use_mpi : bool
         Meet by mpi4py's COMM_WORLD instead.
     """
@@ -110,7 +110,7 @@ class NCCLBackend:
     ) -> None:
         """Reduce over all ranks; the root alone gets the result, elsewhere `out_array` is ignored.
 
-        Parameters are those of `all_reduce`.
+        The parameters are as in `all_reduce`.
         """
         if type(in_array) not in self._dense and self._is_sparse(in_array):
             return self._sparse.reduce(in_array, out_array, root, op, stream)
@@ -268,7 +268,9 @@ class NCCLBackend:
 
     # --- What calls share -----------------------------------------------------------------------
     def _is_sparse(self, array: Any) -> bool:
-        """Of an argument whose type is not known to be dense."""
+        """Find out whether an argument is sparse; called if its type is not yet known to be
+        dense.
+        """
         if holds_sparse(array):
             return True
         if not isinstance(array, (list, tuple)):
@@ -295,7 +297,7 @@ class NCCLBackend:
             )
 
     def _first(self, array: Any, count: int, name: str) -> Any:
-        """The array's first elements; itself where it has no more."""
+        """The array's first `count` elements; the array itself if it has exactly that many."""
         size = getattr(array, "size", None)
         if size == count:
             return array

@@ -160,7 +160,7 @@ class BlockNonCyclic(BlockCyclic):
     def to(
         self, cls: type[Distribution], /, *, ndim: Optional[int] = None, copy: bool = False
     ) -> Distribution:
-        """As blocks, as a Slab or, once bound, as this process's Box."""
+        """Convert to blocks, a Slab or, once bound to a shape, this process's Box."""
         self._check_to(cls, ndim)
         if cls is Box and self._whole is not None and not any(self._first_process):
             grid = _d.BlockNonCyclic(self._process_grid.grid)

@@ -56,7 +56,9 @@ class Slab(Distribution):
     def to(
         self, cls: type[Distribution], /, *, ndim: Optional[int] = None, copy: bool = False
     ) -> Distribution:
-        """As a Slab, a BlockCyclic or BlockNonCyclic or, once bound, this process's Box."""
+        """Convert to a Slab, a BlockCyclic or BlockNonCyclic or, once bound to a shape, this
+        process's Box.
+        """
         self._check_to(cls, ndim)
         if ndim is not None and self._partition_dim >= ndim:
             raise ValueError(
@@ -110,7 +112,7 @@ Slab.X, Slab.Y, Slab.Z = Slab(0), Slab(1), Slab(2)
 
 
 class Box(Distribution):
-    """What one process has, by its lower and upper corners."""
+    """The part of one process, by its lower and upper corners."""
 
     def __init__(self, lower: Sequence[int], upper: Sequence[int]) -> None:
         if len(lower) != len(upper):

@@ -16,7 +16,7 @@ def dtype_name(operand: Any) -> str:
 
 
 def has_c_layout(operand: Any) -> bool:
-    """Whether strides fall from axis to axis, with gaps or without."""
+    """True if strides fall from axis to axis, with gaps or without."""
     strides = operand.stride() if callable(getattr(operand, "stride", None)) else operand.strides
     return list(strides) == sorted(strides, reverse=True)
 
@@ -85,7 +85,7 @@ def packed(operand: Any) -> Any:
 
 
 def is_packed(operand: Any) -> bool:
-    """Whether there are no gaps."""
+    """True if there are no gaps."""
     if hasattr(operand, "is_contiguous"):
         return bool(operand.is_contiguous())
     return bool(operand.flags.c_contiguous)

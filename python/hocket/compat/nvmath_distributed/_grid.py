@@ -22,7 +22,7 @@ class ProcessGrid:
     """Processes in a grid of `shape`, numbered along the rows or the columns, or as listed."""
 
     class Layout(IntEnum):
-        """Which neighbours have neighbouring numbers."""
+        """The axis along which neighbours have consecutive numbers."""
 
         COL_MAJOR = 0
         ROW_MAJOR = 1
@@ -76,7 +76,7 @@ class ProcessGrid:
 
     @property
     def layout(self) -> Optional[ProcessGrid.Layout]:
-        """How the processes are numbered; None where they are listed."""
+        """The numbering of the processes; None if they are listed."""
         return self._layout
 
     @property

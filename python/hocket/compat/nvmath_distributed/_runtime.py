@@ -29,16 +29,16 @@ _ABSENT: Any = object()
 
 @dataclass(frozen=True)
 class DistributedContext:
-    """What the runtime was initialized with.
+    """The arguments with which the runtime was initialized.
 
     Attributes
     ----------
     device_id : int or "cpu"
         This process's GPU, or host memory.
     process_group : ProcessGroup
-        Who takes part.
+        The processes that take part.
     nvshmem_available : bool
-        Whether "nvshmem" was among the backends: there is symmetric memory.
+        True if "nvshmem" was among the backends, so that there is symmetric memory.
     nccl_comm : object or None
         hocket's communicator where "nccl" was among the backends.
     """
@@ -102,7 +102,7 @@ def _as_group(process_group: Any) -> ProcessGroup:
 
 
 def _given(process_group: Any, communicator: Any) -> Any:
-    """What the program brought, under the one name or the other."""
+    """The process group that the program passed, under either name."""
     if (process_group is _ABSENT) == (communicator is _ABSENT):
         raise TypeError(
             "initialize() takes a process_group, or as nvmath 0.8 a communicator; exactly one of them"
@@ -134,7 +134,7 @@ def initialize(
     device_id : int or "cpu"
         This process's GPU, or host memory.
     process_group : ProcessGroup or mpi4py communicator
-        Who takes part. Used to set up, never to compute.
+        The processes that take part. Used to set up, never to compute.
     backends : sequence of str
         "nvshmem" or "nccl" for GPUs; "shm", "ucx" or "mpi" for host memory.
     communicator : mpi4py communicator or None
@@ -150,7 +150,7 @@ def initialize(
         if _runtime.context is not None:
             raise RuntimeError("nvmath.distributed has already been initialized")
         group = _as_group(process_group)
-        # Engines of GPUs need those of the host beside them: then hocket chooses.
+        # Engines for GPUs need engines for the host, too, so hocket chooses among all.
         on_host = all(backend in HOST_BACKENDS for backend in backends)
         made = Context.initialize(
             device=None if device_id == "cpu" else device_id,

@@ -30,7 +30,7 @@ class _Block(NamedTuple):
 
 
 class _Heap:
-    """What has been allocated by this process, by address."""
+    """This process's allocations, by address."""
 
     def __init__(self) -> None:
         self.blocks: dict[int, _Block] = {}
@@ -105,9 +105,9 @@ def allocate_symmetric_memory(
     dtype : optional
         The package's; its default where absent.
     axis_order : {"C", "F"} or sequence of int
-        How the elements lie; a sequence has the axis with the closest elements first.
+        The order of elements in memory; a sequence lists the axis with the closest elements first.
     make_symmetric : bool
-        Where sizes differ, every process gets the memory of the largest.
+        If sizes differ, every process gets the size of the largest.
     skip_symmetric_check : bool
         Sizes are known to be equal.
 
@@ -185,7 +185,7 @@ def _leaked(address: int, logger: Optional[logging.Logger]) -> None:
 
 
 def address_of(array: Any) -> int:
-    """Where an array's first element lies."""
+    """The address of an array's first element."""
     for name in ("__array_interface__", "__cuda_array_interface__"):
         # PyTorch raises where a tensor is not of that kind.
         interface = getattr(array, name, None) if not hasattr(array, "data_ptr") else None
@@ -197,7 +197,7 @@ def address_of(array: Any) -> int:
 
 
 def is_symmetric(array: Any) -> bool:
-    """Whether an array, or what it is a view of, is in symmetric memory."""
+    """True if an array, or its base if it is a view, is in symmetric memory."""
     try:
         address = address_of(array)
     except TypeError:
@@ -206,7 +206,7 @@ def is_symmetric(array: Any) -> bool:
 
 
 def _allocation_of(array: Any) -> Optional[int]:
-    """Where the allocation begins that the array is, or begins with; None where there is none."""
+    """Address of the allocation that an array is or begins with; None if there is none."""
     for address, block in _heap.blocks.items():
         if block.finalizer.peek()[0] is array:  # PyTorch's have no address where they are empty
             return address
@@ -229,8 +229,8 @@ def _verdict(array: Any) -> tuple[int, str]:
 def free_symmetric_memory(*arrays: Any) -> None:
     """Free arrays that `allocate_symmetric_memory` returned. Collective, in one order.
 
-    Of arrays that share memory from its beginning, such as an operand and the result of its transform
-    in place, one is freed.
+    If several arrays share memory from its beginning, free one of them. An operand and the result
+    of its transform in place share memory so.
 
     Raises
     ------

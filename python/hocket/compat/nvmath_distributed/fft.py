@@ -52,13 +52,13 @@ class FFT:
     Parameters
     ----------
     operand : array
-        What this process holds: NumPy's, PyTorch's or CuPy's, of two or three axes. The result
+        This process's part: an array of NumPy, PyTorch or CuPy with two or three axes. The result
         takes its place.
     distribution : Slab or pair of Box
-        How the operand is spread; of boxes, how the result is, too.
+        Distribution of the operand; for boxes, also that of the result.
     options : FFTOptions or dict, optional
     stream : optional
-        Of a GPU; by default the current one of the operand's package.
+        A GPU's stream; by default the current one of the operand's package.
 
     Raises
     ------

@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class ReductionOp(IntEnum):
-    """What `ProcessGroup.allreduce_buffer` does with two elements."""
+    """The operation of `ProcessGroup.allreduce_buffer` on two elements."""
 
     SUM = 0
     MIN = 1
@@ -44,7 +44,7 @@ class ProcessGroup(ABC):
     @property
     @abstractmethod
     def nranks(self) -> int:
-        """How many processes there are."""
+        """Number of processes."""
 
     @abstractmethod
     def broadcast_buffer(self, array: np.ndarray, *, root: int = 0) -> None:
@@ -101,7 +101,7 @@ class MPIProcessGroup(ProcessGroup):
 
     @property
     def nranks(self) -> int:
-        """How many processes the communicator has."""
+        """Number of processes in the communicator."""
         return int(self._mpi_comm.Get_size())
 
     def broadcast_buffer(self, array: np.ndarray, *, root: int = 0) -> None:
@@ -127,7 +127,7 @@ class TorchProcessGroup(ProcessGroup):
     Parameters
     ----------
     device_id : int or "cpu"
-        Where the group's backend wants its tensors.
+        Device on which the group's backend needs its tensors.
     torch_process_group : torch.distributed.ProcessGroup, optional
         By default the default one.
     """
@@ -159,7 +159,7 @@ class TorchProcessGroup(ProcessGroup):
 
     @property
     def device_id(self) -> Union[int, Literal["cpu"]]:
-        """Where the group's backend wants its tensors."""
+        """Device on which the group's backend needs its tensors."""
         return self._device_id
 
     @property
@@ -171,7 +171,7 @@ class TorchProcessGroup(ProcessGroup):
 
     @property
     def nranks(self) -> int:
-        """How many processes the group has."""
+        """Number of processes in the group."""
         import torch.distributed as dist
 
         return int(dist.get_world_size(group=self._torch_process_group))
@@ -235,7 +235,7 @@ class HocketProcessGroup(ProcessGroup):
 
     @property
     def nranks(self) -> int:
-        """How many processes the communicator has."""
+        """Number of processes in the communicator."""
         return int(self._comm.size)
 
     def broadcast_buffer(self, array: np.ndarray, *, root: int = 0) -> None:
@@ -249,7 +249,7 @@ class HocketProcessGroup(ProcessGroup):
     def allreduce_object(self, obj: T, *, op: Callable[[T, T], T]) -> T:
         """See `ProcessGroup.allreduce_object`. From the first rank to the last.
 
-        What hocket cannot encode travels by pickle.
+        Objects that hocket cannot encode travel by pickle.
         """
         everybody = self._comm.all_gather_object(obj, allow_pickle=True)
         result: T = functools.reduce(op, everybody)

@@ -24,7 +24,7 @@ class InvalidReshapeState(Exception):
 
 @dataclass
 class ReshapeOptions:
-    """How a Reshape runs.
+    """Options of a Reshape.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ def _is_on_gpu(operand: Any) -> bool:
 
 
 def _orders_of(operand: Any) -> tuple[bool, bool]:
-    """Whether the elements lie in C order, and in Fortran order."""
+    """True if the elements lie in C order; the same for Fortran order."""
     if hasattr(operand, "flags"):
         return bool(operand.flags.c_contiguous), bool(operand.flags.f_contiguous)
     turned = operand.permute(*reversed(range(operand.ndim)))
@@ -61,7 +61,7 @@ def _orders_of(operand: Any) -> tuple[bool, bool]:
 
 
 class _Problem:
-    """What the processes say of their operands, merged: the same on all, or the same error."""
+    """The merged descriptions of the processes' operands: the same on all, or the same error."""
 
     def __init__(self, said: Sequence[dict[str, Any]]) -> None:
         first = said[0]
@@ -112,7 +112,7 @@ class _Problem:
 
 
 def _describe(operand: Any, boxes: Sequence[Any], options: Any) -> dict[str, Any]:
-    """What this process says; under "error" what is wrong with it."""
+    """This process's description; "error" says what is wrong with it."""
     said: dict[str, Any] = {"error": ""}
     ndim = getattr(operand, "ndim", None)
     if ndim is None:
@@ -158,13 +158,13 @@ class Reshape:
     Parameters
     ----------
     operand : array
-        What this process holds: NumPy's, PyTorch's or CuPy's, of one to three axes. Where it is in
-        symmetric memory on all processes, so is each result, and the program frees it.
+        This process's part: an array of NumPy, PyTorch or CuPy with one to three axes. If it is in
+        symmetric memory on all processes, each result is too, and the program frees it.
     input_box, output_box : Box
-        Which part of the whole that is, and which part it wants.
+        The part of the whole that this process has, and the part that it wants.
     options : ReshapeOptions or dict, optional
     stream : optional
-        Of a GPU; by default the current one of the operand's package.
+        A GPU's stream; by default the current one of the operand's package.
 
     Raises
     ------
@@ -275,8 +275,8 @@ class Reshape:
         Returns
         -------
         array
-            What this process wants, a new array of the operand's package, in symmetric memory where
-            the operand is.
+            The part that this process wants: a new array of the operand's package, in symmetric
+            memory if the operand is.
         """
         self._check("Execution")
         assert self._plan is not None

@@ -1,4 +1,4 @@
-"""Which package the arrays are of."""
+"""Finds the package of arrays: CuPy or NumPy."""
 
 from __future__ import annotations
 
@@ -20,5 +20,5 @@ def array_module() -> Any:
 
 
 def is_on_gpu(x: Any) -> bool:
-    """Whether an array lies in a GPU's memory."""
+    """True if an array lies in a GPU's memory."""
     return hasattr(x, "__cuda_array_interface__")

@@ -84,7 +84,7 @@ class Comm:
         sums = self.pool.allreduce(x, s)
         if self.mpi.size == 1:
             return list(sums)
-        # The workers of a group hold the same: one of them speaks for it.
+        # The workers of a group hold the same, so one worker of each group sends.
         group = len(x) if s is None else s
         leaders = range(0, self.pool.num_workers, group)
         totals = []

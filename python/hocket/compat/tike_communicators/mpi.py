@@ -33,7 +33,7 @@ def combined_shape(shapes: Sequence[tuple[int, ...]], axis: Optional[int] = 0) -
 
 
 class MPIio:
-    """Which part of the data a process reads."""
+    """Selects the part of the data that a process reads."""
 
     rank: int
     size: int
@@ -107,7 +107,7 @@ def _world() -> Communicator:
 
 
 def _op_name(op: Any) -> Any:
-    """Of None (the sum), a name, or an operator of mpi4py's."""
+    """hocket's name for None (the sum), a name, or an operator of mpi4py."""
     if op is None or isinstance(op, str):
         return op or "sum"
     mpi = sys.modules.get("mpi4py.MPI")
@@ -178,7 +178,7 @@ class MPIComm(NoMPIComm):
         return _merge(flat, shapes, axis) if self.rank == root else None
 
     def Allgather(self, sendbuf: Any, axis: Optional[int] = 0) -> Any:
-        """Concatenate the processes' arrays on all of them; they may differ along `axis`."""
+        """Concatenate the processes' arrays, on all processes; they may differ along `axis`."""
         sendbuf = _check_axis(self._required(sendbuf, "Allgather"), axis)
         shapes = self._shapes(sendbuf, axis)
         flat = self.comm.all_gather_v(_contiguous(sendbuf).reshape(-1), counts=_sizes(shapes))
@@ -203,7 +203,7 @@ class MPIComm(NoMPIComm):
         return part
 
     def Allreduce(self, sendbuf: Any, op: Any = None) -> Any:
-        """Reduce the processes' arrays to one, on all of them; a new array."""
+        """Reduce the processes' arrays to one, on all processes; a new array."""
         sendbuf = self._required(sendbuf, "Allreduce")
         out = _new(sendbuf, sendbuf.shape)
         self.comm.all_reduce(_contiguous(sendbuf), out=out, op=_op_name(op))

@@ -22,11 +22,12 @@ class ThreadPool:
     Parameters
     ----------
     workers : int or tuple of int
-        How many, or the GPUs' numbers. Of GPUs that there are not, fewer are taken, with a warning.
+        Number of workers, or the GPUs' numbers. GPUs that do not exist are left out, with a
+        warning.
     xp : module, optional
         numpy or cupy; by default cupy where it has GPUs.
     device_count : int, optional
-        How many devices there are; by default as CuPy says, with NumPy as many as are asked for.
+        Number of devices; by default as CuPy says, with NumPy as many as are asked for.
 
     Raises
     ------
@@ -35,7 +36,7 @@ class ThreadPool:
         is not the first worker's.
     """
 
-    #: What `swap_edges` does where it is not told: "blend", as today's tike, or "swap", as before.
+    #: Default mode of `swap_edges`: "blend", as today's tike, or "swap", as before.
     edge_mode = "blend"
 
     def __init__(
@@ -91,7 +92,7 @@ class ThreadPool:
         return len(self.workers)
 
     def Device(self, worker: int) -> Any:
-        """What makes a worker's device the current one."""
+        """A context in which a worker's device is the current one."""
         return nullcontext() if self._is_host else self.xp.cuda.Device(worker)
 
     # --- Life ---------------------------------------------------------------------------------
@@ -263,9 +264,9 @@ class ThreadPool:
         `mode` "blend": both get a linear cross-fade, as today's tike does; "swap": both get what
         the other had, as its documentation says. By default `ThreadPool.edge_mode`.
 
-        Beyond tike: with `across`, a communicator of processes, the last worker of each process and
-        the first of the next exchange too; `outer_edges` are the edges towards the previous and the
-        next process.
+        Beyond tike: `across` is a communicator of processes. With it, the last worker of each
+        process also exchanges with the first of the next one. `outer_edges` are the edges towards
+        the previous and the next process.
         """
         if overlap < 1:
             raise ValueError(f"Overlap for swap_edges cannot be less than 1: {overlap}")

@@ -66,7 +66,7 @@ def in_symmetric_memory(
 
 
 def rounded(array: Any, out: Any, dtype: str) -> Any:
-    """The array in a dtype: in `out`, where that is to have it."""
+    """The array in a dtype; in `out` if that is given."""
     array = in_dtype(array, dtype)
     if out is not None and array is not out:
         out[...] = array

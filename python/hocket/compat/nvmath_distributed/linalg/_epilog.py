@@ -1,7 +1,8 @@
-"""What follows a distributed product: bias, ReLU, GELU, their gradients, and what these need.
+"""The operations after a distributed product: bias, ReLU, GELU, their gradients, and auxiliary
+data.
 
-All of it is local but the sums of gradients of a bias, which are reduced over the processes. It runs over a
-process's part of the result by columns, as many at once as a cache holds.
+All of it is local except the sums of a bias's gradients, which are reduced over the processes. It
+works through a process's part of the result by columns, as many at once as a cache holds.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ _SLOPE, _BEND = math.sqrt(2 / math.pi), 0.044715
 
 
 def relu_aux_shape(shape: Sequence[int]) -> tuple[int, int]:
-    """Of the bits of a matrix, eight rows a byte, in columns of whole 16 bytes."""
+    """Shape of ReLU's bit mask: eight rows a byte, in columns of whole 16 bytes."""
     return -(-shape[0] // 128) * 16, shape[1]
 
 
 def gelu_aux_shape(shape: Sequence[int]) -> tuple[int, int]:
-    """Of what GELU was given, in columns of whole 8 elements."""
+    """Shape of GELU's saved input, in columns of whole 8 elements."""
     return -(-shape[0] // 8) * 8, shape[1]
 
 
@@ -58,7 +59,7 @@ def gelu_slope(x: Any) -> Any:
 
 
 def _places(spread: Any, whole: Sequence[int], comm: Any, axis: int) -> Any:
-    """Which rows, or columns, of the whole this process has."""
+    """This process's row or column indices in the whole matrix."""
     if isinstance(spread, _d.Slab):
         box = spread.box(tuple(whole), comm.rank, comm.size)
         return np.arange(box.lower[axis], box.upper[axis])
@@ -66,21 +67,21 @@ def _places(spread: Any, whole: Sequence[int], comm: Any, axis: int) -> Any:
 
 
 class Epilog:
-    """What is done to this process's part of a result.
+    """The operations on this process's part of a result.
 
     Parameters
     ----------
     kind : MatmulEpilog
         Anything but ALLREDUCE.
     product : Matmul
-        Being planned: its distributions are bound.
+        The product being planned; its distributions are bound to shapes.
     inputs, preferences
-        What the program gave.
+        The program's arguments.
 
     Raises
     ------
     ValueError, TypeError
-        Of this process alone.
+        Raised on this process alone.
     """
 
     def __init__(self, kind: MatmulEpilog, product: Any, inputs: Any, preferences: Any) -> None:
@@ -194,7 +195,7 @@ class Epilog:
             )
 
     def reset(self, inputs: Any, must: bool) -> None:
-        """Takes other inputs like those before. Where `must`, all of them."""
+        """Take other inputs like those before. If `must`, all inputs are required."""
         given = {} if inputs is None else dict(inputs)
         if must and given.keys() != self.names:
             if inputs is None:
@@ -271,7 +272,7 @@ class Epilog:
             x *= gelu_slope(in_dtype(self._inputs["gelu_aux"][:rows, columns], dtype_name(d)))
 
     def _sums(self, x: Any, kept: int, which: int, rows: Optional[Any]) -> Any:
-        """The sums of a whole matrix along its other axis: `rows` of them, or all."""
+        """The sums of a whole matrix along its other axis: of `rows`, or of all."""
         wide = "float32" if self._dtype in ("float16", "bfloat16") else self._dtype
         whole = self._whole if which == 2 else self._wholes[which]
         places = _places(self._spreads[which], whole, self._comm, kept)
@@ -297,7 +298,7 @@ def _index(places: Any, array: Any) -> Any:
 
 
 def _write_bits(x: Any, bits: Any) -> None:
-    """Which elements ReLU leaves: bit i % 8 of byte i // 8 of a column is of row i."""
+    """Record which elements ReLU keeps: bit i % 8 of byte i // 8 in a column stands for row i."""
     kept = in_dtype(x >= 0, "uint8")
     for bit in range(8):
         part = kept[bit::8]

@@ -1,4 +1,4 @@
-"""What a distributed product is of: the processes' words on it, merged."""
+"""The problem of a distributed product: the processes' descriptions, merged."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def tell(error: Exception) -> NoReturn:
 
 
 def is_by_columns(operand: Any) -> bool:
-    """Whether the elements of a matrix lie in Fortran order, without gaps."""
+    """True if the elements of a matrix lie in Fortran order, without gaps."""
     if operand.ndim != 2:
         return True  # which is refused anyway
     if hasattr(operand, "flags"):
@@ -68,7 +68,7 @@ def describe(
     operands: Sequence[Any], distributions: Sequence[Any], options: Any, alpha: Any, beta: Any,
     qualifiers: Any,
 ) -> dict[str, Any]:
-    """What this process says, as plain data."""
+    """This process's description, as plain data."""
     if qualifiers is None:
         qualifiers = np.zeros((3,), dtype=matrix_qualifiers_dtype)
     is_right = getattr(qualifiers, "dtype", None) == matrix_qualifiers_dtype
@@ -109,7 +109,7 @@ def _check_shape(shape: Sequence[int], name: str) -> None:
 
 
 def _check_process(said: dict[str, Any], rank: int) -> None:
-    """What is wrong with what one process says, by itself."""
+    """Raise what is wrong with one process's description by itself."""
     for shape, name in zip(said["shapes"], NAMES):
         _check_shape(shape, name)
     for key, text in (
@@ -133,7 +133,7 @@ def _check_process(said: dict[str, Any], rank: int) -> None:
 
 
 def _check_pair(first: dict[str, Any], other: dict[str, Any]) -> None:
-    """Whether two processes say the same of what must be so."""
+    """Check that two processes agree in all that must be equal."""
     for a, b, name in zip(first["shapes"], other["shapes"], NAMES):
         if len(a) != len(b):
             raise ValueError(
@@ -259,7 +259,7 @@ def pattern(
             return -1
     if is_summed:
         return 4
-    # Whether A and B, as they are used, are spread along their second axis.
+    # Whether A and B, as the product uses them, are cut along their second axis.
     a, b = (axis != int(q[0]) for axis, q in zip(axes, qualifiers[:2]))
     if axes[2] == 0 and not a and b:
         return 3

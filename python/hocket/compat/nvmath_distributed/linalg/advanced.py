@@ -74,20 +74,20 @@ class Matmul:
     Parameters
     ----------
     a, b : array
-        What this process holds of either: NumPy's, PyTorch's or CuPy's, in Fortran order.
+        This process's parts: arrays of NumPy, PyTorch or CuPy in Fortran order.
     c : array, optional
-        What is added, times `beta`. By default the result takes its place.
+        The summand, times `beta`. By default the result takes its place.
     distributions : sequence of three distributions
-        Of A, B, and C and the result: Slab, BlockNonCyclic or BlockCyclic.
+        Distributions of A, of B, and of C and the result: Slab, BlockNonCyclic or BlockCyclic.
     alpha, beta : number, optional
         `beta` is needed with `c`.
     qualifiers : array of three `matrix_qualifiers_dtype`, optional
-        Whether A and B are transposed, or conjugated too.
+        Say for A and B whether they are transposed, or conjugated too.
     options : MatmulOptions or dict, optional
     stream : optional
-        Of a GPU; by default the current one of the operands' package.
+        A GPU's stream; by default the current one of the operands' package.
     quantization_scales : MatmulQuantizationScales or dict, optional
-        Of 8-bit operands, which need them; of others without effect.
+        Required for 8-bit operands, without effect on others.
 
     Raises
     ------
@@ -288,14 +288,14 @@ class Matmul:
         Parameters
         ----------
         preferences : MatmulPlanPreferences or dict, optional
-            What further results of an epilog are.
+            Preferences for an epilog's further results.
         epilog : MatmulEpilog, optional
-            What follows. Of ALLREDUCE the result is on every process as a whole; every process adds its
-            C to it.
+            The operation after the product. With ALLREDUCE every process gets the whole result, to
+            which every process adds its C.
         epilog_inputs : dict, optional
-            What the epilog needs: "bias" of those with BIAS, as long as this process's part of the
-            result is high; "relu_aux" of DRELU and "gelu_aux" of DGELU, which RELU_AUX and GELU_AUX
-            give.
+            The inputs of the epilog. BIAS variants need "bias", with an element for each row of
+            this process's part of the result. DRELU needs "relu_aux" and DGELU "gelu_aux", as
+            RELU_AUX and GELU_AUX return them.
         stream : optional
             Without effect here: a plan is made by the host.
         """
@@ -350,7 +350,7 @@ class Matmul:
             if kind != "NoneType":
                 raise (TypeError if kind == "TypeError" else ValueError)(text)
         self._epilog, self._after = epilog, after
-        # What is done to narrow results is done to their sums, before these are rounded.
+        # Operations on narrow results work on the sums, before these are rounded.
         is_narrow = self._result in ("float16", "bfloat16", *FLOAT8)
         is_changed = after is not None or self.options.result_amax or (
             self.num_operands == 3 and self._dtypes[2] != self._result
@@ -507,7 +507,7 @@ class Matmul:
         late, early = (1.0, scale_d) if self._dtype_within == self._result else (scale_d, 1.0)
         alpha = self._alpha * (scale_a * scale_b * early)
         beta = self._beta * (scale_c * early)
-        # Those that were reset may lie in another order.
+        # Operands that were reset may lie in another order.
         a, b = (in_columns(operand.conj() if lazy else operand)
                 for operand, lazy in zip(operands[:2], self._lazy))
         made = None
@@ -537,7 +537,9 @@ class Matmul:
         return (got, aux) if aux else got
 
     def _follow(self, got: Any, a: Any, b: Any, scale: float) -> dict[str, Any]:
-        """What is done to the result before it is rounded; returns the further results."""
+        """Apply the epilog and scaling before the result is rounded; returns the further
+        results.
+        """
         aux = self._after(got, a, b) if self._after is not None else {}
         if self.options.result_amax:
             aux["result_amax"] = largest_of(got)
