@@ -12,7 +12,7 @@ _require_main()
 try:
     from . import _hocket as _hocket
 except ImportError as error:
-    # It says so of whatever ends its own import, of Ctrl-C too.
+    # Reports any exception that ends the import of this package, including Ctrl-C.
     if error.__cause__ is None or isinstance(error.__cause__, Exception):
         raise
     raise error.__cause__ from None

@@ -30,7 +30,7 @@ def gpu_of(x: Any) -> Optional[int]:
     Raises
     ------
     InvalidArgument
-        It says that it is of a GPU, and not of which.
+        The array says that it lies on a GPU, but not on which one.
     """
     if not is_on_gpu(x):
         return None

@@ -1,4 +1,4 @@
-"""Children of ranks, which have a rank's variables and are no ranks."""
+"""Detects child processes of ranks: they inherit a rank's variables without being ranks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PLACE = (
 
 
 def _hydra() -> Optional[int]:
-    """The process that started this one for MPICH; None where the way to it is closed."""
+    """The process that started this one for MPICH; None if the connection to it is closed."""
     try:
         with socket.socket(fileno=os.dup(int(os.environ["PMI_FD"]))) as way:
             return int(struct.unpack("3i", way.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0])
@@ -36,7 +36,7 @@ def _place(rank: Optional[int], size: Optional[int], address: Optional[str]) -> 
 
 
 def mark(rank: int, place: list[Any]) -> None:
-    """Have this rank's children know whose they are."""
+    """Tell this rank's children that they are children of this rank."""
     os.environ[_MARK] = json.dumps([os.getpid(), rank, place, _hydra()])
 
 

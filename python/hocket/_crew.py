@@ -1,4 +1,4 @@
-"""Processes of this host that are kept, and are given one task after another.
+"""Processes of this host that stay alive, and get one task after another.
 
 `hocket.Cluster` and the pytest plugin run their ranks in them. Each ends with the process that
 started it, however that ends.
@@ -45,7 +45,7 @@ _CUT_OFF_SECONDS = 3.0
 
 
 def how_it_ended(returncode: int) -> str:
-    """In words that follow a name."""
+    """Describe the exit code in words that follow a name."""
     if returncode == CUT_OFF:
         return "replaced its program (exec), or closed descriptors that are not its own; it was killed"
     if returncode >= 0:
@@ -67,7 +67,7 @@ def fresh_address() -> str:
 
 
 def _marked(mark: str) -> list[int]:
-    """The processes that have the mark in their environment, as all have that a member starts."""
+    """The processes that have the mark in their environment: members' descendants inherit it."""
     found = []
     for process in Path("/proc").iterdir():
         with contextlib.suppress(OSError):  # another user's, or gone
@@ -89,8 +89,8 @@ class Member:
         with theirs:
             program = "import sys; from hocket._crew_member import main; main(*map(int, sys.argv[1:]))"
             command = [sys.executable, "-c", program]
-            # The kernel ends it when the thread that starts it does: of that, only the main thread
-            # is sure to stay.
+            # The kernel ends the process when the thread that started it ends. Only the main thread
+            # is sure to live on.
             by_main_thread = threading.current_thread() is threading.main_thread()
             parent = os.getpid() if by_main_thread else 0
             self.process = subprocess.Popen(
@@ -110,7 +110,7 @@ class Member:
         assert self.process.stdout is not None
         self.output = self.process.stdout
         os.set_blocking(self.output.fileno(), False)
-        #: Until it has closed what it prints to.
+        #: False once the member has closed its output.
         self.prints = True
         # Modules that only this process can import must be found by it, too.
         self.send("paths", list(sys.path))
@@ -337,14 +337,14 @@ def processor_time(pid: int, without: Iterable[int] = ()) -> Optional[float]:
 
 
 class Clock:
-    """Since when something is the same. A value."""
+    """Measures how long something has stayed unchanged. A value."""
 
     def __init__(self) -> None:
         self._seen: Any = None
         self._since = time.monotonic()
 
     def unchanged(self, value: Any) -> float:
-        """For how many seconds it has been this value."""
+        """Seconds for which it has had this value."""
         now = time.monotonic()
         if value != self._seen:
             self._seen, self._since = value, now

@@ -14,7 +14,9 @@ _LENGTH = struct.Struct("!Q")
 
 
 class Channel:
-    """The end of a member: its calls block. A resource; one thread sends and one receives."""
+    """The member's end of a channel; its calls block. A resource; one thread sends and one
+    receives.
+    """
 
     def __init__(self, descriptor: int) -> None:
         self._socket = socket.socket(fileno=descriptor)
@@ -25,7 +27,7 @@ class Channel:
         self._socket.sendall(message)
 
     def receive(self) -> bytes:
-        """The next message; EOFError where the other end is closed."""
+        """The next message; EOFError if the other end is closed."""
         (length,) = _LENGTH.unpack(self._read(_LENGTH.size))
         return bytes(self._read(length))
 
@@ -90,7 +92,7 @@ class QueuingChannel:
             raise
 
     def receive(self) -> Optional[bytes]:
-        """The next message, None where it is not whole yet; EOFError where the other end is closed."""
+        """The next message; None if it is not complete yet; EOFError if the other end is closed."""
         while True:
             while self._filled < len(self._incoming):
                 try:

@@ -1,6 +1,6 @@
-"""One process of a crew: `main` is given its end of a pair of sockets, and who started it.
+"""One process of a crew: `main` gets its end of a pair of sockets, and its starter's pid.
 
-Its main thread runs tasks. A second thread listens, so that it can tell what the first one does.
+Its main thread runs tasks. A second thread listens, so that it can report the main thread's state.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ class Member:
 
     @contextlib.contextmanager
     def interruptible(self) -> Any:
-        """In here an interrupt is raised as KeyboardInterrupt; elsewhere it is ignored."""
+        """Raise KeyboardInterrupt on an interrupt within the context; elsewhere interrupts are
+        ignored.
+        """
         self._may_interrupt = True
         try:
             yield

@@ -10,18 +10,20 @@ from ._hocket import _begin_end, _finish_calls, _tell_end
 
 
 def prepare() -> None:
-    """Called by `init`. A child of multiprocessing ends by ``os._exit``, which calls no handlers."""
+    """Register the handlers; `init` calls it. A child of multiprocessing ends by ``os._exit``,
+    which calls no atexit handlers.
+    """
     process = sys.modules.get("multiprocessing.process")
     if process is None or process.parent_process() is None:
         return
     from multiprocessing import util
 
-    # Last of all; and not in children of this one, as it remembers the process.
+    # Runs last, and not in children of this process, as it remembers its pid.
     util.Finalize(None, _end_child, exitpriority=-1000)
 
 
 def summary_of(error: BaseException) -> str:
-    """In one line, also where the exception cannot say what it is."""
+    """Describe the exception in one line, even if its `__str__` fails."""
     name = type(error).__name__
     try:
         text = " ".join(str(error).split())
@@ -47,7 +49,7 @@ def reason_of(error: Optional[BaseException]) -> str:
 
 
 def _end() -> None:
-    """The process has an uncaught exception behind it, or none."""
+    """Runs as Python ends, with or without an uncaught exception."""
     error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
     _tell_end(reason_of(error))
     _begin_end()

@@ -14,7 +14,7 @@ class Handle(Protocol):
     """An object that is notified when a call ends."""
 
     def complete(self) -> None:
-        """The call has ended: give its future the value."""
+        """Give the call's future its value; the call has ended."""
 
 
 class _Telling:

@@ -27,8 +27,8 @@ def init(
 ) -> Communicator:
     """Join the job that this process was started in, or make a world of one.
 
-    Under ``hocket run``, torchrun, Open MPI, MPICH or Slurm nothing need be given; what is given wins
-    over the environment.
+    Under ``hocket run``, torchrun, Open MPI, MPICH or Slurm no argument is needed. Arguments take
+    precedence over the environment.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def init(
         A process group of your own to join by, instead of what the environment says. It is used for
         setting up alone.
     mpi : mpi4py.MPI.Intracomm, optional
-        The same by a communicator of mpi4py: its ranks become the world's.
+        A communicator of mpi4py to join by: its ranks become the world's.
     name : str, optional
         The communicator's name in messages.
 

@@ -10,7 +10,8 @@ from typing import Any, Callable, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-#: One meaning: calls have `deadline`, as in C++; what waits has `timeout`. Each is taken for the other.
+#: Two words with one meaning: calls take `deadline`, as in C++, and waits take `timeout`. Either is
+#: accepted for the other.
 WORDS = ("deadline", "timeout")
 
 
@@ -31,7 +32,7 @@ def _names_in(signature: str) -> tuple[str, ...]:
 
 
 def explain(function: Any, given: Iterable[str]) -> None:
-    """Raise what was wrong, where it was a keyword."""
+    """Raise InvalidArgument if the error came from a wrong keyword."""
     import difflib
 
     names = names_of(function)
@@ -49,7 +50,7 @@ def explain(function: Any, given: Iterable[str]) -> None:
 
 
 def takes_either(function: F) -> F:
-    """Has a function of Python's that takes `deadline` take `timeout` for it."""
+    """Make a Python function that takes `deadline` accept `timeout`, too."""
 
     @functools.wraps(function)
     def call(*args: Any, **given: Any) -> Any:

@@ -25,7 +25,7 @@ def load_ipython_extension(shell: Any) -> None:
     """Registers hocket's magics; called by ``%load_ext hocket``."""
 
     def ranks(line: str, cell: str) -> None:
-        """Run the cell on all ranks of the cluster that was made last, or on those named."""
+        """Run the cell on the ranks of the newest cluster: on all, or on those named."""
         from .cluster import current
 
         current().run_cell(cell, _ranks(line))

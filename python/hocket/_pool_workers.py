@@ -19,11 +19,11 @@ class PoolWorker:
 
     #: Its number, from 0.
     index: int
-    #: How many workers there are.
+    #: Number of workers.
     size: int
     #: Its GPU's number; None for a worker of the host.
     device: Optional[int]
-    #: Among the workers: rank i is worker i. Valid during the call.
+    #: The communicator of the workers: rank i is worker i. Valid during the call.
     communicator: Communicator
 
 
@@ -85,7 +85,9 @@ class Workers:
         return streams
 
     def close(self) -> None:
-        """End the workers' threads; again is fine. Other calls are refused afterwards."""
+        """End the workers' threads. A second call does nothing; other calls are refused
+        afterwards.
+        """
         self._pool.close()  # may refuse; the finalizer then closes the pool later
         self._finalizer.detach()
 
@@ -143,8 +145,8 @@ class Workers:
     ) -> list[Any]:
         """Call ``func(*items, **kwargs)`` for the items of the iterables, shared out among workers.
 
-        Item i goes to worker i; where there are more, it goes around. Without iterables each worker
-        makes one call.
+        Item i goes to worker i modulo the number of workers. Without iterables each worker makes
+        one call.
 
         Parameters
         ----------
@@ -184,7 +186,7 @@ class Workers:
             try:
                 with self._arrays.at_worker(index):
                     body(index, communicator)
-            except SystemExit as error:  # which is not the caller's end
+            except SystemExit as error:  # an exit of a worker does not end the caller
                 raise RuntimeError(
                     f"worker {index} of {self!r} ended before its function had returned: SystemExit: {error}"
                 ) from error

@@ -19,7 +19,9 @@ def move(
     boxes: Sequence[tuple[Box, Box]],
     order: str,
 ) -> Any:
-    """One all_to_all_v, on the current stream. `boxes`: what each rank holds and wants."""
+    """Move the data by one all_to_all_v, on the current stream. `boxes`: each rank's source and
+    target.
+    """
     xp = _package(x)
     if out is None:
         out = _empty(x, target.shape, order)

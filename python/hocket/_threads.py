@@ -15,7 +15,7 @@ from ._job import number_of_ranks, require_function
 
 T = TypeVar("T")
 
-_MOST = 2**31 - 1  # what the library is asked, which knows its own limit
+_MOST = 2**31 - 1  # limit for this check; the library has its own
 
 
 def run_threads(fn: Callable[..., T], n: int, *args: Any) -> list[T]:
@@ -96,7 +96,7 @@ def run_threads(fn: Callable[..., T], n: int, *args: Any) -> list[T]:
                 comm.abort("interrupted")
             running.acquire(timeout=0.05)
         raise
-    if failure and isinstance(failure[0], SystemExit):  # which is not the caller's end
+    if failure and isinstance(failure[0], SystemExit):  # an exit of a rank does not end the caller
         raise RuntimeError(
             f"hocket.run_threads: a rank ended before its function had returned: SystemExit: {failure[0]}"
         ) from failure[0]
@@ -106,7 +106,9 @@ def run_threads(fn: Callable[..., T], n: int, *args: Any) -> list[T]:
 
 
 def _end_child(error: Optional[BaseException]) -> NoReturn:
-    """End what a rank has forked where `fn` ends: the rest of the thread is its parent's."""
+    """End a process that `fn` forked when `fn` returns there: the rest of this code is for the
+    parent.
+    """
     code: Any = 1
     if error is None:
         code = 0

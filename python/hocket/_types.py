@@ -1,4 +1,4 @@
-"""Types that signatures speak of."""
+"""Types of arguments and results in signatures."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any, Literal, NamedTuple, Optional, TypeVar, Union
 #: protocol or the CUDA array interface.
 Array = Any
 
-#: The same, of a call whose result is of the same type.
+#: The same, for a call whose result has the argument's type.
 ArrayT = TypeVar("ArrayT")
 
-#: What a reduction does with two elements.
+#: Operator of a reduction, applied to two elements at a time.
 Op = Literal["sum", "product", "prod", "min", "max", "avg", "band", "bor", "bxor"]
 
-#: Seconds, infinity for ever, None for the default.
+#: Seconds; infinity for no limit, None for the default.
 Timeout = Optional[Union[float, timedelta]]
 
 

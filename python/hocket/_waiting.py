@@ -1,4 +1,4 @@
-"""Several calls at once: `await`, callbacks, and waiting for whichever ends first."""
+"""Waiting for several calls at once: `await`, callbacks, and waits for the first to end."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _loop_of(loop: asyncio.AbstractEventLoop) -> _Loop:
 
 
 def _trio() -> Any:
-    """The module where this thread runs trio, else None."""
+    """The module trio if this thread runs under it, else None."""
     trio = sys.modules.get("trio")
     if trio is None:
         return None
@@ -140,7 +140,7 @@ async def receives(
 
 
 class _Call:
-    """A callback, and the call whose end it waits for, which it keeps."""
+    """A callback, and the call whose end it waits for. It keeps the call alive."""
 
     def __init__(self, work: Work, fn: Callable[[Work], object]) -> None:
         self._work = work
@@ -148,7 +148,7 @@ class _Call:
 
     def complete(self) -> None:
         """It has ended."""
-        self._work.test()  # which puts what has come where it belongs
+        self._work.test()  # copies received data to its destination
         try:
             self._fn(self._work)
         except BaseException as error:
@@ -158,18 +158,18 @@ class _Call:
             _callbacks_changed.notify_all()
 
     def end(self, until: float) -> None:
-        """Has the call end until then: by itself, or given up."""
+        """Make the call end by that time: by itself, or by giving it up."""
         if not _ends_quietly(self._work, until):
             self._work._give_up()
 
 
 _callbacks: list[Ends] = []
 _callbacks_changed = threading.Condition()
-_uncalled: set[_Call] = set()  # of calls of the host that have not ended
+_uncalled: set[_Call] = set()  # host calls with callbacks that have not ended
 
 
 def _end_callbacks() -> None:
-    """As the program ends, so do the calls that have callbacks, and these are called."""
+    """At the program's end, end all calls that have callbacks, and run the callbacks."""
     until = time.monotonic() + _SECONDS_AT_END
     for call in list(_uncalled):
         call.end(until)
@@ -289,7 +289,8 @@ def wait_some(works: Sequence[Work], timeout: Timeout = None) -> list[int]:
     Returns
     -------
     list of int
-        The places in `works` of all that have ended, well or not: ``works[i].wait()`` has the result.
+        Indices in `works` of all that have ended, in success or failure. ``works[i].wait()``
+        returns the result.
 
     Raises
     ------
@@ -316,5 +317,5 @@ def wait_some(works: Sequence[Work], timeout: Timeout = None) -> list[int]:
 
 
 def wait_any(works: Sequence[Work], timeout: Timeout = None) -> int:
-    """Wait until one call has ended: its place in `works`. For the rest see `wait_some`."""
+    """Wait until one call has ended, and return its index in `works`. Else like `wait_some`."""
     return wait_some(works, timeout)[0]

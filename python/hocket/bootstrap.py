@@ -1,4 +1,4 @@
-"""Joining by a process group of the user's own, and ready ones for MPI and PyTorch."""
+"""Joining by the user's own process group; ready classes for MPI and PyTorch."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Bootstrap(ABC):
 
     @abstractmethod
     def broadcast(self, buffer: NDArray[np.uint8], root: int) -> None:
-        """Overwrite `buffer`, of one length on all ranks, by the root's, in place.
+        """Overwrite `buffer` by the root's, in place. It has the same length on all ranks.
 
         Parameters
         ----------

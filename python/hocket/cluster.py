@@ -72,12 +72,12 @@ class Cluster:
         self._has_failed = False  # the last task, which may have left something behind
         self._lost: dict[int, tuple[int, int]] = {}  # pid and exit code of ranks that have ended
         self._deaf: set[int] = set()  # ranks that did not stop
-        self._made: dict[int, int] = {}  # the number of each rank's last call
+        self._made: dict[int, int] = {}  # number of each rank's last call
         self._cells = itertools.count(1)
         self._tasks = 0
         self._turn = threading.Lock()
         self._whose_turn: Optional[int] = None  # a thread's
-        self._is_being_closed = False  # while another thread is in its turn
+        self._is_being_closed = False  # set while another thread uses the cluster
         self._crew.complete(n)
         self._join()
         _clusters.append(weakref.ref(self))
@@ -101,7 +101,7 @@ class Cluster:
         return not self._finalizer.alive
 
     def close(self) -> None:
-        """End the ranks, also while another thread waits for them; again is fine."""
+        """End the ranks, even while another thread waits for them. A second call does nothing."""
         if not self._crew.is_ours or self._whose_turn == threading.get_ident():
             self._finalizer()
             return
@@ -182,7 +182,7 @@ class Cluster:
         return self._run(_cluster_member.call, range(self._n), lambda _: (task,))
 
     def run_cell(self, source: str, ranks: Optional[Iterable[int]] = None) -> None:
-        """Run a program's text among each rank's names; the value of its last line is shown.
+        """Run source code among each rank's names; the value of its last line is shown.
 
         Printed text is labelled by rank.
 
@@ -223,8 +223,8 @@ class Cluster:
 
     @contextlib.contextmanager
     def _in_turn(self) -> Iterator[None]:
-        """No two threads talk to the ranks at once."""
-        self._require_open()  # a forked child might find the turn taken for ever
+        """Lets one thread at a time talk to the ranks."""
+        self._require_open()  # before the lock, which a forked child may find locked forever
         if self._whose_turn == threading.get_ident():
             raise InvalidArgument("the cluster is at work for this very thread; call it afterwards")
         with self._turn:
@@ -244,7 +244,7 @@ class Cluster:
         self._is_joined = True
         self._has_failed = False
         self._made.clear()
-        # New processes take their time to start; the others are not to wait for them in a call.
+        # New processes need time to start, so the others wait for them here and not in a call.
         self._drive(_cluster_member.greet, range(self._n), lambda _: (), _raise)
         self._drive(_cluster_member.join, range(self._n), lambda _: (self._n, address), _raise)
         self._is_joined = not self._lost
@@ -348,7 +348,7 @@ class Cluster:
 
 
 class _Round:
-    """One task of each of some ranks."""
+    """One task on each of some ranks."""
 
     def __init__(self, crew: Crew, ranks: list[int], lost: dict[int, tuple[int, int]]) -> None:
         self._crew = crew
@@ -368,7 +368,7 @@ class _Round:
         return [rank for rank in range(len(self._crew)) if rank not in self.there]
 
     def until_end(self, until: float = float("inf")) -> None:
-        """Until all have answered, or ended, or time is over."""
+        """Handle events until all have answered or ended, or time is over."""
         while self.there and time.monotonic() < until:
             for event in self._crew.events(sorted(self.there), 0.1):
                 if event.kind == "output":
@@ -438,7 +438,7 @@ def _raise_cell(failures: list[Failure]) -> None:
     lines = first.traceback.splitlines()
     folder = os.path.dirname(__file__)
     kept, inside = [], False
-    for line in lines:  # without the frames that called the cell
+    for line in lines:  # leaves out the frames that called the cell
         if line.startswith("  File "):
             inside = f'"{folder}' in line and "_cluster_member" in line
         elif not line.startswith("    "):
@@ -454,7 +454,7 @@ _clusters: list[weakref.ref[Cluster]] = []
 
 
 def current() -> Cluster:
-    """The cluster that was made last and is open."""
+    """The newest cluster that is still open."""
     for reference in reversed(_clusters):
         cluster = reference()
         if cluster is not None and not cluster.is_closed:

@@ -50,7 +50,9 @@ class Box(NamedTuple):
 
 
 class Slab(NamedTuple):
-    """Cut along one axis, a slab a rank; the first ones longer by one where it does not divide."""
+    """Cuts along one axis, a slab a rank. If it does not divide evenly, the first slabs are
+    longer by one.
+    """
 
     axis: int
 
@@ -130,7 +132,7 @@ class ProcessGrid:
 
 
 class BlockCyclic:
-    """Blocks of one size, dealt out to the places of a grid in turn, along each axis by itself.
+    """Blocks of one size, dealt out cyclically over a grid, along each axis independently.
 
     Parameters
     ----------
@@ -179,7 +181,7 @@ class BlockCyclic:
 
 
 class BlockNonCyclic:
-    """One block a rank, as equal as blocks of one size can be.
+    """One block a rank, as equal as blocks of one size allow.
 
     Parameters
     ----------
@@ -191,7 +193,7 @@ class BlockNonCyclic:
         self.grid = grid
 
     def bound(self, whole: Sequence[int]) -> BlockCyclic:
-        """The same as blocks dealt out in turn, for an array of shape `whole`."""
+        """The same distribution as a BlockCyclic, for an array of shape `whole`."""
         whole = _extents(whole)
         if len(whole) != len(self.grid.shape):
             raise InvalidArgument(
@@ -209,7 +211,7 @@ class BlockNonCyclic:
 
 
 class Redistribution:
-    """A redistribution to be made again and again. Making it is collective.
+    """A redistribution that is made repeatedly. Making the object is collective.
 
     Parameters
     ----------
@@ -260,7 +262,7 @@ class Redistribution:
 
     @property
     def whole(self) -> Box:
-        """The whole array: what all ranks hold together."""
+        """Shape of the whole array."""
         lower, upper = self._plan.whole
         return Box(tuple(lower), tuple(upper))
 
@@ -288,7 +290,7 @@ class Redistribution:
         return out
 
     def _result(self, x: Any, out: Optional[Any]) -> Any:
-        """`out`, or a new array in host memory; whether both have the right shapes."""
+        """`out`, or a new array in host memory, after a check of both shapes."""
         for name, array in (("x", x), ("out", out)):
             if not (hasattr(array, "shape") or (array is None and name == "out")):
                 raise InvalidArgument(f"{name} is {type_in_words(array)}, expected an array")

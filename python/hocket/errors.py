@@ -56,19 +56,19 @@ class Status:
 
 
 class Error(RuntimeError):
-    """The base of everything that hocket raises.
+    """The base of all exceptions of hocket.
 
     Attributes
     ----------
     status : Status or None
-        The fields behind the message; None where the error was made in Python.
+        The fields behind the message; None if Python code made the error.
     """
 
     status: Optional[Status] = None
 
 
 class InvalidArgument(Error, ValueError):
-    """An argument was refused, here or on another rank (then the message names it).
+    """An argument was refused, on this rank or on another (then the message names it).
 
     The call has had no effect, and the communicator can be used further.
     """
@@ -84,7 +84,7 @@ class PeerDied(Error, ConnectionError):
     pid : int
         Its process on its host.
     signal : int
-        The signal that killed it; 0 where it ended by itself, or where that is not known yet.
+        The signal that killed it; 0 if it ended by itself, or if that is not known yet.
     """
 
     rank: int = -1
@@ -108,19 +108,19 @@ class DeadlineExceeded(Error, TimeoutError):
 
 
 class Mismatch(Error):
-    """Ranks of one communicator called different things.
+    """Ranks of one communicator made different calls.
 
     Attributes
     ----------
     calls : tuple of RankCall
-        The calls that disagree, the first rank of each kind.
+        The calls that disagree: the first rank of each kind.
     """
 
     calls: tuple[RankCall, ...] = ()
 
 
 class Aborted(Error):
-    """Somebody called ``abort()`` or ``rebuild()``, or a rank gave a call up.
+    """A rank called ``abort()`` or ``rebuild()``, or gave a call up.
 
     A rank gives a call up by Ctrl-C, by dropping a pending `Work`, or by closing a communicator
     with calls under way.
@@ -132,7 +132,7 @@ class RendezvousError(Error, ConnectionError):
 
 
 class SystemError_(Error, OSError):
-    """The operating system refused something that hocket needs.
+    """The operating system refused a service that hocket needs.
 
     Attributes
     ----------
@@ -144,4 +144,4 @@ class SystemError_(Error, OSError):
 
 
 class DeviceError(Error):
-    """A GPU, its driver or one of its libraries refused or failed, or is not there."""
+    """A GPU, its driver or one of its libraries is missing, refused or failed."""

@@ -36,13 +36,13 @@ _COMPLEXES = {"float32": "complex64", "float64": "complex128"}
 
 
 def spectrum_of(shape: Sequence[int]) -> tuple[int, ...]:
-    """The shape that a real array's spectrum has: half the last axis, and one."""
+    """Shape of a real array's spectrum: half the last axis, and one."""
     shape = tuple(shape)
     return (*shape[:-1], shape[-1] // 2 + 1)
 
 
 class FFT:
-    """A transform to be made again and again. Making it is collective.
+    """A transform that is made repeatedly. Making the object is collective.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class FFT:
         Number of last axes that are transformed, 1 to 3; the axes before are batches. By default
         all.
     norm : {"backward", "ortho", "forward", "none"}
-        As NumPy's; "none" never divides.
+        As in NumPy; "none" does not scale.
     planning : {"measured", "estimated"}
         "measured" lets the library try several ways first.
     gpu : int, optional
@@ -75,7 +75,7 @@ class FFT:
     Raises
     ------
     InvalidArgument
-        The same on all ranks: what they give differs, or does not fit together.
+        Raised alike on all ranks: arguments differ between ranks, or do not fit together.
     """
 
     @collective
@@ -161,7 +161,7 @@ class FFT:
             Receives the result; `x` itself if the boxes have one shape. By default a new array of
             the kind of `x`.
         direction : {"forward", "inverse"}, optional
-            By default forward, of "c2r" inverse.
+            By default forward, for "c2r" inverse.
         stream : stream or int, optional
             The GPU's stream; by default the current one of the arrays' package.
 
@@ -251,7 +251,7 @@ def fft(
     norm: Norm = "backward",
     deadline: Timeout = None,
 ) -> Any:
-    """Transform a complex array, once; see `FFT`. The whole array ends where the last box does."""
+    """Transform a complex array, once; see `FFT`. The boxes determine the whole shape."""
     return _once(comm, x, source, target, "c2c", False, axes=axes, norm=norm, deadline=deadline)
 
 
@@ -296,6 +296,6 @@ def irfft(
 ) -> Any:
     """Transform a real array's spectrum back, once; see `FFT`.
 
-    `n` is how long the real array's last axis is, by default an even number.
+    `n` is the length of the real array's last axis, by default an even number.
     """
     return _once(comm, x, source, target, "c2r", True, n, axes=axes, norm=norm, deadline=deadline)

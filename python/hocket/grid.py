@@ -48,10 +48,10 @@ class Grid:
     ) -> None:
         self.comm = comm
         self._rank = comm.rank
-        #: How many ranks along each axis.
+        #: Number of ranks along each axis.
         self.shape = _shape(shape, comm.size)
         axes = len(self.shape)
-        #: Whether the ends of each axis are beside each other.
+        #: True for each axis whose two ends are neighbours.
         self.periodic = _periodic(periodic, len(self.shape))
         self._kept: dict[Any, list[_Part]] = {}
 
@@ -118,7 +118,7 @@ class Grid:
     def neighbour_exchange(
         self, x: ArrayT, halo: Halo = 1, *, tag: int = 0, deadline: Timeout = None
     ) -> ArrayT:
-        """Fill the border of this rank's part with what its neighbours hold, corners too.
+        """Fill the border of this rank's part from its neighbours, including corners.
 
         All ranks make the call, which is made of messages. Without a neighbour the border stays as
         it is. A rank that refuses its arguments sends none. Its neighbours then wait until the
@@ -135,7 +135,7 @@ class Grid:
         tag : int
             Tag of the messages.
         deadline : float or datetime.timedelta, optional
-            For each axis's messages.
+            Limit for the messages of each axis, in seconds.
 
         Returns
         -------
@@ -147,12 +147,13 @@ class Grid:
         except (AttributeError, KeyError, TypeError):
             parts = self._parts(x, halo)
         flags = getattr(x, "flags", None)
-        # Before the first message: a rank that stopped after it would leave the others waiting.
+        # Check all arguments before the first message: a later error would leave the others
+        # waiting.
         if getattr(flags, "writeable", True) is False:
             raise InvalidArgument("x is read-only, and its border would be written to")
         is_whole = getattr(flags, "c_contiguous", False)
         for axis, destination, mine, source, border in parts:
-            if destination == self._rank:  # alone on a periodic axis
+            if destination == self._rank:  # the rank is its own neighbour on a periodic axis
                 x[border] = x[mine].copy()
                 continue
             in_place = axis == 0 and is_whole

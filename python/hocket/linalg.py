@@ -23,7 +23,7 @@ from .errors import InvalidArgument
 
 __all__ = ["Matmul", "local_shape", "matmul"]
 
-#: How a matrix is spread. "replicated": every rank has the whole.
+#: Distribution of a matrix. "replicated": every rank has the whole.
 Spread = Union[Slab, BlockNonCyclic, BlockCyclic, Literal["replicated"]]
 Op = Literal["none", "transpose", "conjugate"]
 Form = Literal["cheapest", "gathered", "reduced"]
@@ -35,7 +35,7 @@ _DTYPES = ("float8_e4m3fn", "float8_e5m2", "float16", "bfloat16", "float32", "fl
 
 
 def local_shape(spread: Spread, whole: Sequence[int], rank: int, size: int) -> tuple[int, ...]:
-    """The shape of what a rank of `size` has of a matrix of shape `whole`."""
+    """Shape of the part that a rank of `size` has of a matrix of shape `whole`."""
     whole = _wholes(whole, "whole")
     if len(whole) != 2 or min(whole) < 0:
         raise InvalidArgument(f"whole is {whole}, expected the two extents of a matrix")
@@ -51,7 +51,7 @@ def local_shape(spread: Spread, whole: Sequence[int], rank: int, size: int) -> t
 
 
 class Matmul:
-    """A product to be made again and again. Making it is collective.
+    """A product that is made repeatedly. Making the object is collective.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class Matmul:
     Raises
     ------
     InvalidArgument
-        The same on all ranks: what they give differs, or does not fit together.
+        Raised alike on all ranks: arguments differ between ranks, or do not fit together.
     """
 
     @collective
@@ -135,7 +135,7 @@ class Matmul:
                       (m, n)]
             spreads = [_words_of(name, spread, whole, comm.size)
                        for name, spread, whole in zip("abd", (a, b, d), wholes)]
-            #: Of what this rank has of ``a``, ``b`` and the result.
+            #: Shapes of this rank's parts of ``a``, ``b`` and the result.
             self.shapes = [local_shape(spread, whole, comm.rank, comm.size)
                            for spread, whole in zip((a, b, d), wholes)]
         self._plan = _Matmul(
@@ -231,7 +231,7 @@ def matmul(
     form: Form = "cheapest",
     deadline: Timeout = None,
 ) -> Any:
-    """Multiply once; see `Matmul`. The whole matrices follow from what all ranks have.
+    """Multiply once; see `Matmul`. The ranks' parts determine the whole matrices.
 
     >>> d = matmul(comm, a, b)                                    # all by rows
     >>> gram = matmul(comm, x, x, op_a="conjugate", spread_out="replicated")
@@ -243,7 +243,7 @@ def matmul(
                 raise InvalidArgument(f"{name} is no matrix: it has not two axes")
             shapes.append(tuple(map(int, array.shape)))
         dtype, dtype_b = (name_of(getattr(x, "dtype", None)) for x in (a, b))
-        # Others than these two are the same on both sides, and what is not is refused as an array.
+        # Types other than these two pass unchanged, and are refused later if they are no arrays.
         dtype_b = dtype_b if {dtype, dtype_b} <= set(_DTYPES[:2]) else dtype
         spreads = [_words_of(name, spread, (0, 0), comm.size)
                    for name, spread in (("a", spread_a), ("b", spread_b))]
@@ -260,7 +260,7 @@ def matmul(
 
 
 def _whole_of(shapes: Sequence[Sequence[int]], words: Sequence[int]) -> tuple[int, int]:
-    """The matrix's shape, of the ranks' parts."""
+    """The whole matrix's shape, from the ranks' parts."""
     rows, columns = shapes[0]
     if len(words) == 1:
         total = sum(shape[words[0]] for shape in shapes)
@@ -272,7 +272,7 @@ def _whole_of(shapes: Sequence[Sequence[int]], words: Sequence[int]) -> tuple[in
 
 
 def _words_of(name: str, spread: Any, whole: tuple[int, ...], size: int) -> list[int]:
-    """As the C++ side reads it."""
+    """The distribution as the C++ side reads it."""
     if isinstance(spread, str) and spread == "replicated":
         return []
     if isinstance(spread, Slab):

@@ -1,4 +1,4 @@
-"""Operators of a program's own, for reductions of arrays in the host's memory."""
+"""User-defined operators for reductions of arrays in host memory."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ class Operator:
     """A user-defined operator: the `op` of `all_reduce`, `reduce`, `reduce_scatter`, `scan` and
     `exscan`.
 
-    The ranks are taken in ascending order: ``((x0 op x1) op x2) ...``. So the function may be neither
-    commutative nor associative. A function that fails on one rank fails the call on all ranks, which can go on.
+    The ranks are taken in ascending order: ``((x0 op x1) op x2) ...``. So the function may be
+    neither commutative nor associative. If it fails on one rank, the call fails on all ranks, and
+    the communicator can be used further.
 
     Parameters
     ----------
     function : callable, Numba cfunc, ctypes function or int
-        A function ``f(a, b)`` of two NumPy arrays, which returns what they come to, element by element: an
-        array of their shape. It is given blocks of the ranks' arrays with one axis, of whatever length.
+        A function ``f(a, b)`` of two NumPy arrays, which returns their combination, element by
+        element: an array of their shape. It gets blocks of the ranks' arrays with one axis, of any
+        length.
 
         Alternatively a C function or its address: ``void f(void *left, const void *right, size_t
         count, void *context)``. It replaces each of the `count` elements at `left` by itself

@@ -52,9 +52,9 @@ class DevicePool(Workers):
     Raises
     ------
     InvalidArgument
-        Less than one worker; a device that is not there.
+        Less than one worker, or a missing device.
     DeviceError
-        There is no GPU, or it refuses.
+        There is no GPU, or its driver refuses.
     """
 
     def __enter__(self) -> DevicePool:
@@ -68,7 +68,7 @@ class DevicePool(Workers):
         Parameters
         ----------
         x : array
-            In host memory, or any worker's.
+            It may lie in host memory or any worker's.
 
         Returns
         -------
@@ -85,7 +85,7 @@ class DevicePool(Workers):
         arrays : sequence of array
             They may lie anywhere, and may differ in shape and dtype.
         source : sequence of int
-            For each worker, which it gets.
+            For each worker, the index of the array that it gets.
         """
         if len(source) != self.size:
             raise InvalidArgument(
@@ -199,8 +199,8 @@ class DevicePool(Workers):
         worker : int
             The worker whose memory the result lies in.
         across : Communicator, optional
-            Other processes that make the same call; one array of each crosses, and each gets the
-            result. On GPUs "avg" needs as many workers in each.
+            A communicator of processes that make the same call. One array of each process crosses,
+            and each gets the result. On GPUs "avg" needs equally many workers in each.
 
         Returns
         -------
@@ -212,7 +212,7 @@ class DevicePool(Workers):
             inputs = [self._arrays.contiguous(x) for x in arrays]
             if not inputs:
                 raise InvalidArgument("arrays is empty")
-        # Between processes of GPUs the first worker's speaks for all.
+        # Between processes on GPUs, the first worker of each one takes part.
         at = 0 if self._devices and across is not None else worker
         out = self._arrays.empty(at, inputs[0].shape, inputs[0].dtype)
         self._pool.reduce(inputs, out, op, across, self._arrays.current_streams())
@@ -234,8 +234,8 @@ class DevicePool(Workers):
     ) -> list[Any]:
         """Reduce arrays of all workers, in place or into others: each becomes the reduction.
 
-        Each worker reduces one part for all: every array is read and written once, 2(n-1)/n of the
-        data moves between workers.
+        Each worker reduces one part for all. Every array is read and written once, and 2(n-1)/n of
+        the data moves between workers.
 
         Parameters
         ----------
@@ -246,12 +246,13 @@ class DevicePool(Workers):
         out : sequence of array, optional
             Receive the results, one a worker; by default `arrays` do.
         group : int
-            So many neighbours reduce among themselves, the last ones perhaps fewer; 0 for all.
+            Size of groups of neighbours that reduce among themselves; the last group may be
+            smaller. 0 for all.
         fixed : bool
-            On GPUs: the same bits on every run, for sums. On the host that is always so.
+            On GPUs: sums have the same bits on every run. On the host they always do.
         across : Communicator, optional
-            Other processes that make the same call, with as many workers or not; one array of each
-            crosses. Excludes `group`; on GPUs also `fixed`, and "avg" needs as many workers in each.
+            A communicator of processes that make the same call. One array of each crosses. Excludes
+            `group`; on GPUs also `fixed`, and "avg" needs equally many workers in each.
 
         Returns
         -------
@@ -274,14 +275,15 @@ class DevicePool(Workers):
     ) -> Any:
         """The mean of the workers' arrays along an axis, as if they were concatenated along it.
 
-        Every entry weighs the same, however many a worker, or a process, has.
+        Every entry has the same weight, even if workers or processes have different numbers of
+        entries.
 
         Parameters
         ----------
         arrays : sequence of array
             Floating or complex; equal but along `axis`.
         axis : int or None
-            Is kept, with length 1. None: the mean of the arrays, place by place.
+            This axis is kept, with length 1. None: the mean of the arrays, element by element.
         worker : int
             The worker whose memory the result lies in.
         across : Communicator, optional
@@ -321,10 +323,11 @@ class DevicePool(Workers):
         across: Optional[Communicator] = None,
         outer_seams: tuple[int, int] = (0, 0),
     ) -> list[Any]:
-        """Exchange what neighbours share, in place.
+        """Exchange the overlaps of neighbours, in place.
 
-        Workers i and i + 1 share ``[seams[i], seams[i] + overlap)`` along `axis`. On GPUs what is
-        blended, or crosses to another process, passes through host memory, and is waited for.
+        Workers i and i + 1 share ``[seams[i], seams[i] + overlap)`` along `axis`. On GPUs, data
+        that is blended or crosses to another process passes through host memory, and the call waits
+        for it.
 
         Parameters
         ----------
@@ -335,11 +338,11 @@ class DevicePool(Workers):
         overlap : int
             Width of the seams, at least 1.
         mode : {"swap", "blend"}
-            Swap: both get what the other had. Blend: both get the same, which goes over linearly
-            from the lower worker's to the higher one's.
+            Swap: both get the other's data. Blend: both get the same, a linear transition from the
+            lower worker's data to the higher one's.
         across : Communicator, optional
-            The processes whose pools hold the neighbouring parts, by rank: their last and first
-            workers share a seam too.
+            A communicator of processes whose pools hold the neighbouring parts, by rank. Their last
+            and first workers share a seam, too.
         outer_seams : (int, int)
             First indices of the seams with the previous and with the next process.
 

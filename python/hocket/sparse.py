@@ -77,7 +77,7 @@ def broadcast(
     ----------
     comm : Communicator
     array : sparse array
-        At the root what is sent; elsewhere any sparse array of the package wanted.
+        The array to send, at the root. Elsewhere any sparse array of the package wanted.
     root : int
 
     Returns
@@ -88,7 +88,7 @@ def broadcast(
     Raises
     ------
     TypeError
-        It is no sparse array in CSR, CSC or COO.
+        The array is not a sparse one in CSR, CSC or COO.
     """
     with announcing(comm):
         _check_root(comm, root)
@@ -228,7 +228,7 @@ def all_to_all(
     deadline: Timeout = None,
     stream: Stream = None,
 ) -> list[Sparse]:
-    """Send ``arrays[r]`` to rank r; the arrays that came, in the order of the ranks."""
+    """Send ``arrays[r]`` to rank r. Returns the received arrays in the order of the ranks."""
     with announcing(comm):
         _check_stream(stream)
         messages = make_messages(arrays, comm, "arrays")
@@ -323,16 +323,16 @@ def reduce(
     ----------
     comm : Communicator
     array : sparse array
-        For a sum of one shape on all ranks.
+        They have one shape on all ranks for a sum.
     op : str
-        "sum", or "prod" (or "product"): of matrices the matrix product, of arrays (csr_array, ...)
-        the elementwise one. The root's comes first, then the others in rising order.
+        ""sum", or "prod" (or "product"): the matrix product for matrices, and the elementwise one
+        for arrays (csr_array, ...). The root's array comes first, then the others in rising order.
     root : int
 
     Raises
     ------
     InvalidArgument
-        The shapes do not fit, or `op` is another one; on every rank.
+        The shapes do not fit, or `op` is unknown; on every rank.
     """
     message, kind, table, order = _describe_to_fold(comm, array, op, root, deadline, stream)
     arrays = _gather(comm, message, kind, table, root, deadline, stream)
@@ -364,7 +364,7 @@ def all_reduce(
     deadline: Timeout = None,
     stream: Stream = None,
 ) -> Sparse:
-    """As `reduce` to rank 0; every rank gets the result."""
+    """Like `reduce` to rank 0; every rank gets the result."""
     message, kind, table, order = _describe_to_fold(comm, array, op, 0, deadline, stream)
     with on(stream, kind):
         with announcing(comm):
@@ -395,7 +395,8 @@ def reduce_scatter(
         _check_stream(stream)
         messages = make_messages(arrays, comm, "arrays")
         own = np.array([message.description.encode() for message in messages])
-    every = comm.all_gather(own, None, deadline)  # so that all ranks refuse what one cannot add
+    # an array that one rank cannot add is refused on all
+    every = comm.all_gather(own, None, deadline)
     with announcing(comm):
         for place in range(comm.size):
             _check_shapes([decode(table[place]) for table in every], range(comm.size), op)

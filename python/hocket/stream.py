@@ -1,4 +1,4 @@
-"""Working through arrays in chunks, loading the next one while one is used.
+"""Working through arrays in chunks, loading the next chunk while the current one is used.
 
 On the host a separate thread copies the next chunk. For work on a GPU (``device="cuda"``) chunks
 are copied to it on one stream while another computes, ordered by events.
@@ -101,7 +101,7 @@ def _length(arrays: Sequence[Any], count: Any) -> int:
 
 
 def _entries(indices: Any, length: int) -> Any:
-    """Checked, as loading would wrap and round."""
+    """Checked, as loading would wrap negative indices and round fractions."""
     chosen = np.asarray(indices)
     if chosen.ndim != 1 or (chosen.dtype.kind not in "iu" and chosen.size > 0):
         raise InvalidArgument(
@@ -148,7 +148,7 @@ def reduce(
     device: Device = "cpu",
     streams: Optional[Sequence[Any]] = None,
 ) -> list[Any]:
-    """Sum what a function makes of chunks: ``sum(f(*parts))`` over all, chunk by chunk.
+    """Sum the results of a function for all chunks: ``sum(f(*parts))``.
 
     Parameters
     ----------

@@ -29,9 +29,9 @@ def available() -> tuple[str, ...]:
 def install(*names: str, children: bool = True) -> None:
     """Put faces under the names of the packages that they stand for.
 
-    From now on an import of the named packages gets hocket's. Nothing else happens: no array
-    library is imported, no thread started, no GPU touched before a face is used. To be called
-    before the packages are imported; what was imported earlier stays what it was.
+    From now on an import of the named packages gets hocket's faces. Until a face is used, no array
+    library is imported, no thread started, no GPU touched. Call it before the packages are
+    imported; modules imported earlier stay as they are.
 
     Parameters
     ----------

@@ -15,10 +15,10 @@ from collections.abc import Iterable, Sequence
 from types import ModuleType
 from typing import Any, Optional, cast
 
-#: The variable in which the installed names go to child processes, with commas.
+#: This variable passes the installed names to child processes, separated by commas.
 VARIABLE = "HOCKET_COMPAT"
 
-#: What can be installed: the name, and each module that then comes from hocket, under its own name.
+#: The faces: for each name, the modules that hocket replaces, and hocket's module for each.
 FACES: dict[str, dict[str, str]] = {
     "cupyx.distributed": {
         "cupyx.distributed": "hocket.compat.cupyx_distributed",
@@ -52,7 +52,7 @@ FACES: dict[str, dict[str, str]] = {
 
 
 def check(names: Iterable[str]) -> list[str]:
-    """The names without repetition; ValueError where there is no such face."""
+    """The names without repetition; ValueError if there is no such face."""
     unique = list(dict.fromkeys(names))
     for name in unique:
         if name not in FACES:
@@ -67,19 +67,19 @@ class Finder:
 
     Modules that a face lacks come from the package that it stands for, if that is installed.
 
-    One a process, first in ``sys.meta_path``. Holds names only; whatever a face needs is imported
-    with it.
+    There is one finder a process, first in ``sys.meta_path``. It holds names only; a face's own
+    imports happen when the face is imported.
     """
 
     is_hocket = True
 
     def __init__(self) -> None:
-        self.modules: dict[str, str] = {}  # the name it is imported by: the module it is
+        self.modules: dict[str, str] = {}  # imported name: hocket's module
         self.parents: set[str] = set()
-        self.empty: set[str] = set()  # packages that are faces with nothing in them but modules
+        self.empty: set[str] = set()  # parent packages that contain nothing but faces
 
     def add(self, names: Iterable[str]) -> None:
-        """Serve these faces too; what was imported under their names before is forgotten."""
+        """Serve these faces too. Modules imported under their names before are removed."""
         for name in names:
             for module, face in FACES[name].items():
                 if self.modules.get(module) != face:
@@ -99,7 +99,7 @@ class Finder:
         path: Optional[Sequence[str]] = None,
         target: Optional[ModuleType] = None,
     ) -> Optional[importlib.machinery.ModuleSpec]:
-        """The import system asks for each module that it does not have yet."""
+        """Find a module; the import system asks once for each module that it does not have."""
         if name in self.modules:
             return importlib.machinery.ModuleSpec(name, _FaceLoader(self.modules[name]))
         if name in self.empty:
@@ -154,7 +154,7 @@ def _empty_package(
 
 
 class _FaceLoader(importlib.abc.Loader):
-    """Loads a module by importing the one of hocket's that it is."""
+    """Loads a module by importing the corresponding module of hocket."""
 
     def __init__(self, face: str) -> None:
         self.face = face
@@ -166,7 +166,7 @@ class _FaceLoader(importlib.abc.Loader):
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        # It has run already; the import system has merely given it the other name's spec.
+        # The module has run already. The import system has only given it the other name's spec.
         module.__spec__ = self.spec
 
 

@@ -95,7 +95,7 @@ class Modules:
 def run_test(
     member: Member, rank: int, size: int, address: str, spot: Spot, contents: bytes, deadline: float
 ) -> Optional[tuple[float, None, str, str, str]]:
-    """Run a test as one of its ranks; what an `End` is made of, or None where it went well."""
+    """Run a test as one of its ranks. Returns the fields of an `End`, or None if it succeeded."""
     modules = member.kept.setdefault("modules", Modules())
     try:
         with injecting(member), member.interruptible():
@@ -140,7 +140,7 @@ def _describe(error: BaseException, spot: Spot) -> tuple[float, None, str, str, 
 
 @contextmanager
 def injecting(member: Member) -> Iterator[None]:
-    """In here `hocket.testing.kill` and the like ask who runs the test."""
+    """Makes `hocket.testing.kill` and the like ask the process that runs the test."""
 
     def inject(what: str, rank: int, seconds: float, after: float) -> None:
         if not member.ask(what, rank, float(seconds), float(after)):

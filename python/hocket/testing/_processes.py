@@ -21,13 +21,13 @@ from .._crew import (
 )
 from ._runs import END_SECONDS, LEAVE_SECONDS, End, Ends, Limits, Watch, now, waits
 
-#: After which another member is asked what all ranks are in.
+#: Seconds without an answer, after which another member is asked for the last calls.
 ANSWER_SECONDS = 0.2
 _SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP, "delay": signal.SIGSTOP}
 
 
 class ProcessRun:
-    """One run of one test on processes of `crew`. To be used once."""
+    """One run of one test on processes of `crew`. Use it once."""
 
     def __init__(self, crew: Crew, n: int, limits: Limits, show: Callable[[str], Any]) -> None:
         self._crew = crew
@@ -38,19 +38,20 @@ class ProcessRun:
         self._gone: set[int] = set()  # ranks whose processes have ended
         self._bad: list[End] = []
         self._killed: set[int] = set()  # on purpose
-        self._stopped: set[int] = set()  # on purpose, and not gone on
+        self._stopped: set[int] = set()  # ranks stopped on purpose, and not continued yet
         self._faults = False
         self._later: list[tuple[float, int, Callable[[], None]]] = []
         self._count = itertools.count()
         self._calls: list[str] = []
-        self._asked: Optional[tuple[int, float]] = None  # for its calls: who, and when
+        # the rank that was asked for its calls, and the time
+        self._asked: Optional[tuple[int, float]] = None
         self._looked = 0.0
         self._stacks: dict[int, list[tuple[str, int, str, str]]] = {}
 
     def run(self, task: bytes) -> Optional[Ends]:
-        """Run a pickled (function, arguments); None where all went well.
+        """Run a pickled (function, arguments); None if all ranks succeeded.
 
-        The function is called with the member, the rank, n, an address to meet at, and the arguments.
+        The function gets the member, the rank, n, an address to meet at, and the arguments.
         """
         self._crew.complete(self._n)
         function, arguments = pickle.loads(task)
@@ -62,7 +63,7 @@ class ProcessRun:
         try:
             self._until_end()
         finally:
-            for rank in self._there | self._gone:  # Ctrl-C, or the end of patience
+            for rank in self._there | self._gone:  # Ctrl-C, or a test that takes too long
                 self._crew.end(rank)
             self._labels.end()
         return Ends(self._n, self._bad) if self._bad else None
@@ -107,7 +108,7 @@ class ProcessRun:
                 pid = self._crew[rank].pid
                 summary = f"process {pid} {how_it_ended(event.content)}"
                 self._fail(End(rank, now(), None, summary, "", "ended"))
-            self._gone.add(rank)  # the others may yet ask the system how it ended
+            self._gone.add(rank)  # other ranks may still ask the system how it ended
         else:
             kind, *rest = event.content
             if kind == "done":

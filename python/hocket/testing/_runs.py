@@ -12,8 +12,8 @@ from typing import Any, Callable, Optional
 from .._crew import Clock
 from ..errors import Aborted, PeerDied
 
-#: How long the other ranks have, once one has failed, to end by themselves; and until a failed test
-#: has ended, whatever they do.
+#: After a rank has failed, time in seconds for the others to end by themselves; then again until
+#: the test ends in any case.
 LEAVE_SECONDS = 0.2
 END_SECONDS = 0.5
 
@@ -50,7 +50,7 @@ class End:
     summary: str = ""
     #: The error as pytest shows it, or a traceback.
     text: str = ""
-    #: "error", "skip", "xfail", "ended", or "late": it did not come.
+    #: "error", "skip", "xfail", "ended", or "late": it did not reach a call that others wait in.
     kind: str = "error"
 
     @property
@@ -65,7 +65,7 @@ class End:
 
 @dataclass
 class Ends:
-    """All that have not ended well."""
+    """The ends of all ranks that did not succeed."""
 
     size: int
     ends: list[End] = field(default_factory=list)
@@ -90,7 +90,7 @@ class RankFailure(Exception):
         self.ends = ends
 
     def text(self) -> str:
-        """All of it, for people."""
+        """The whole report, for people."""
         first, others = self.ends.first(), self.ends.others()
         return "\n".join(filter(None, [first.text, str(self), others]))
 
@@ -131,7 +131,7 @@ class Watch:
         there: set[int],
         stopped: Collection[int] = (),
     ) -> list[int]:
-        """The ranks that do not come; empty while all is well.
+        """The ranks that others wait for in vain; empty while there are none.
 
         Parameters
         ----------

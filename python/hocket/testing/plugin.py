@@ -73,7 +73,7 @@ def comm(request: pytest.FixtureRequest) -> Any:
 
 @pytest.fixture
 def hocket_rank_count(request: pytest.FixtureRequest) -> Any:
-    """On how many ranks the test runs."""
+    """Number of ranks of the test."""
     return request.param
 
 
@@ -100,7 +100,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Optional[bool]:
-    """Run a test that is marked on its ranks."""
+    """Run a marked test on its ranks."""
     __tracebackhide__ = True
     mark = pyfuncitem.get_closest_marker("ranks")
     if mark is None:
@@ -190,7 +190,7 @@ def _raise(ends: Ends) -> None:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: Any) -> Iterator[None]:
-    """A failure of another process as that one shows it."""
+    """A failure of another process, as text from that process."""
     outcome: Any = yield
     error = call.excinfo.value if call.excinfo is not None else None
     if isinstance(error, RankFailure) and error.__cause__ is None:

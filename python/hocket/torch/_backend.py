@@ -1,4 +1,4 @@
-"""The backend itself: what PyTorch asks a process group for, beside its calls on tensors."""
+"""The backend itself: the interface of a process group, without its calls on tensors."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class HocketBackend(Calls, Base):  # type: ignore[misc]
 
     @property
     def communicator(self) -> hocket.Communicator:
-        """hocket's own, with all that it offers beyond torch.distributed."""
+        """hocket's communicator, with features beyond torch.distributed."""
         return self._comm
 
     # Attributes that PyTorch asks for beyond the calls below. Without them its own look-up never
@@ -81,7 +81,9 @@ class HocketBackend(Calls, Base):  # type: ignore[misc]
     def split_off(
         self, ranks: Sequence[int], timeout: Optional[timedelta]
     ) -> Optional[hocket.Communicator]:
-        """Called on all ranks: the communicator of `ranks`, in their order; None elsewhere."""
+        """Called on all ranks. Returns the communicator of `ranks`, in their order; None
+        elsewhere.
+        """
         member = self._comm.rank in ranks
         comm = self._comm.split(
             min(ranks) if member else -1, list(ranks).index(self._comm.rank) if member else 0
@@ -93,7 +95,7 @@ class HocketBackend(Calls, Base):  # type: ignore[misc]
         return comm
 
     def perform_nocolor_split(self, device: Any) -> None:
-        """Called where a new group has no place for this rank, which has then nothing to do."""
+        """Called if a new group excludes this rank. There is nothing to do."""
 
     @property
     def options(self) -> Any:
@@ -114,7 +116,7 @@ class HocketBackend(Calls, Base):  # type: ignore[misc]
 
     def barrier(self, opts: Any = None) -> Handle:
         """``dist.barrier``."""
-        if torch.cuda.is_initialized():  # who comes here has done what is on the streams
+        if torch.cuda.is_initialized():  # nothing is left on the streams at this point
             torch.cuda.current_stream().synchronize()
             self._streams.synchronize()
         timeout = _given(getattr(opts, "timeout", None))
@@ -125,9 +127,9 @@ class HocketBackend(Calls, Base):  # type: ignore[misc]
         return self._finished([])
 
     def monitored_barrier(self, options: Any = None, wait_all_ranks: bool = False) -> None:
-        """``dist.monitored_barrier``: a barrier whose error names all ranks that have not come.
+        """``dist.monitored_barrier``: a barrier whose error names all missing ranks.
 
-        `options`, or the timeout itself, which older PyTorch gives.
+        `options`, or the timeout itself in older PyTorch.
         """
         timeout = options if isinstance(options, timedelta) else getattr(options, "timeout", None)
         self._comm.barrier(_given(timeout))
@@ -136,11 +138,11 @@ class HocketBackend(Calls, Base):  # type: ignore[misc]
         """The deadline of later calls."""
         self._comm.deadline = timeout
 
-    _set_default_timeout = set_timeout  # what older programs call on the backends that they know
+    _set_default_timeout = set_timeout  # the name under which older programs call it
 
     @contextlib.contextmanager
     def lasting(self, timeout: Optional[timedelta]) -> Iterator[None]:
-        """Calls that start in here have this deadline; the group's, where `timeout` is none."""
+        """Give calls that start within the context this deadline; None for the group's."""
         usual = self._comm.deadline
         self._comm.deadline = usual if _given(timeout) is None else timeout
         try:
@@ -176,7 +178,7 @@ class HocketBackend(Calls, Base):  # type: ignore[misc]
             raise error
 
     def _set_sequence_number_for_group(self) -> None:
-        """hocket counts its calls by itself."""
+        """Ignored: hocket counts its calls by itself."""
 
     def _get_sequence_number_for_group(self) -> int:
         """The number of the last call that this rank made."""
@@ -196,7 +198,7 @@ _MESSAGES = ("send", "recv", "recv_anysource", "_end_coalescing")
 
 
 def _as_collective(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
-    """Comes when it is its turn; what is refused or goes wrong before it begins, all ranks hear of."""
+    """Run a call in its turn. If it is refused or fails before its start, all ranks are told."""
     form = FORMS.get(name)
     with_options = -1 if form is None else form.places + 1
 
@@ -205,7 +207,7 @@ def _as_collective(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
         if self._shared.turns.open:
             self._shared.turns.come()
         try:
-            # As torch.distributed calls it.
+            # Called by torch.distributed.
             if len(arguments) == with_options and not named and is_options(arguments[-1]):
                 return call(self, *arguments)
             if form is None:

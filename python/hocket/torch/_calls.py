@@ -1,4 +1,4 @@
-"""torch.distributed's calls on tensors as hocket's."""
+"""torch.distributed's calls on tensors, made by hocket."""
 
 from __future__ import annotations
 
@@ -188,7 +188,8 @@ class Calls(Verbs):
     def gather(self, outputs: list[Tensors], inputs: Tensors, options: Any) -> Optional[Handle]:
         """``dist.gather``."""
         tensor = _one(inputs, "tensors")
-        listed = _is_long(tensor)  # alike on all ranks, which must call the same
+        # depends on values that are the same on all ranks, which must make the same call
+        listed = _is_long(tensor)
         out: Any = None
         after = None
         result = [tensor]
@@ -308,6 +309,6 @@ class Calls(Verbs):
 
 
 class _Blocking:
-    """Options of a call that blocks."""
+    """Options of a synchronous call."""
 
     asyncOp = False  # noqa: N815: PyTorch's name

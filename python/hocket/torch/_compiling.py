@@ -17,11 +17,11 @@ import torch
 def keep_out(module: Any) -> None:
     """Run the functions of `module`, and all that they call, uncompiled.
 
-    By the C interface: `torch.compiler.disable` would import the compiler, which takes seconds.
+    Uses the C interface: `torch.compiler.disable` would import the compiler, which takes seconds.
     """
     frames: Any = getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None)
     if not hasattr(frames, "set_code_exec_strategy"):
-        return  # a PyTorch that has another way
+        return  # another version of PyTorch, with another interface
     skip = frames._FrameAction.SKIP
     strategy = frames._FrameExecStrategy(skip, skip)
     for code in _codes(module):

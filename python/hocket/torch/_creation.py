@@ -25,7 +25,7 @@ from ._whole import WholeBackend
 
 
 class StoreBootstrap(hocket.Bootstrap):
-    """Joins by a store of torch.distributed, whose prefix is the group's own."""
+    """A bootstrap by a store of torch.distributed, whose prefix belongs to the group."""
 
     def __init__(self, store: Any, rank: int, size: int, start: str) -> None:
         self._store, self._rank, self._size = store, rank, size
@@ -34,7 +34,7 @@ class StoreBootstrap(hocket.Bootstrap):
 
     @classmethod
     def meet(cls, store: Any, rank: int, size: int, timeout: timedelta) -> StoreBootstrap:
-        """Have the ranks agree on a name of this start, under which all keys are.
+        """Make the ranks agree on a name of this start, which prefixes all keys.
 
         A store may hold what an earlier start of the same ranks wrote, as torchrun's outlives ranks
         that it restarts. So each rank writes a random word of its own. Rank 0 answers under that
@@ -56,7 +56,7 @@ class StoreBootstrap(hocket.Bootstrap):
                 if store.check([f"hocket/{own}/met/{other}"]):
                     missing.discard(other)
                 elif store.check([here]) and (word := store.get(here)) != answered.get(other):
-                    answered[other] = word  # of an earlier start, perhaps; then another one comes
+                    answered[other] = word  # may belong to an earlier start; then another one comes
                     store.set(f"hocket/start/{word.decode()}", own)
             if not missing:
                 return cls(store, rank, size, own)
@@ -141,7 +141,9 @@ _SHOWN = 8  # members of a group, in its name
 
 
 def _refuse_others(known: dict[str, Any]) -> None:
-    """This PyTorch would have a backend in Python carry all devices, whatever was asked for."""
+    """This PyTorch would make a Python backend carry all devices, although others were asked
+    for.
+    """
     others = {n: d for d, n in backends_by_device(known).items() if n != "hocket"}
     for name, device in others.items():
         raise ValueError(
@@ -152,7 +154,9 @@ def _refuse_others(known: dict[str, Any]) -> None:
 
 
 def register() -> None:
-    """Make "hocket" and "hocket://" known to torch.distributed; done by importing `hocket.torch`."""
+    """Register "hocket" and "hocket://" with torch.distributed; importing `hocket.torch` does
+    it.
+    """
     if "HOCKET" in dist.Backend._plugins:
         return
     _batches.install()

@@ -1,7 +1,7 @@
-"""The ways in which PyTorch's own process group may be called, beside the one with options.
+"""The call forms of PyTorch's own process group, besides the one with options.
 
-``group.allreduce(tensor)`` is ``group.allreduce([tensor], AllreduceOptions())``. PyTorch turns one into the
-other in C++; where a group or a backend in Python is called itself, this does.
+``group.allreduce(tensor)`` is ``group.allreduce([tensor], AllreduceOptions())``. PyTorch converts
+the forms in C++. This module does it for direct calls on a group or backend in Python.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def is_options(value: Any) -> bool:
 def completed(
     form: Form, arguments: tuple[Any, ...], named: dict[str, Any]
 ) -> tuple[list[Any], dict[str, Any]]:
-    """The same call with its options, and what was named beside them."""
+    """The same call with its options, and the remaining keywords."""
     tensors, values = list(arguments[: form.places]), arguments[form.places :]
     rest = dict(named)
     options = rest.pop("opts", None)
@@ -73,7 +73,7 @@ def completed(
         options, values = values[0], ()
     if options is None:
         options = getattr(c10d, form.options)()
-        options.asyncOp = True  # as who calls a group itself waits for what he gets
+        options.asyncOp = True  # direct callers wait for the handle that they get
     for field, value in zip((*form.fields, "timeout"), values):
         _give(options, field, value)
     for name in [name for name in rest if name in _NAMED]:
@@ -93,5 +93,5 @@ def _is_short(form: Form, tensors: list[Any]) -> bool:
 
 def _give(options: Any, field: str, value: Any) -> None:
     if field == "timeout" and (value is None or not hasattr(options, field)):
-        return  # the call has its group's
+        return  # the call uses its group's
     setattr(options, field, value)

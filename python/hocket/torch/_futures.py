@@ -17,9 +17,10 @@ import hocket
 
 
 class Turn:
-    """The place of what is attached to a future in the order of its group's calls. A value.
+    """The place of a callback in the order of its group's calls. A value.
 
-    Places are compared as tuples: what is attached while something attached runs is part of that.
+    Places are compared as tuples: a callback that is attached inside a callback is part of that
+    one.
     """
 
     def __init__(self, turns: Turns, place: tuple[int, ...]) -> None:
@@ -37,7 +38,7 @@ class Turn:
 
 
 class Turns:
-    """Makes the calls of what is attached to futures come in one order on all ranks.
+    """Keeps the calls of callbacks in one order on all ranks.
 
     Callbacks run when a call has ended, a moment that differs by rank, but collectives must come in
     the same order everywhere. So they come as if the callback had run at once when it was attached.
@@ -52,7 +53,7 @@ class Turns:
         self.open: dict[tuple[int, ...], Turn] = {}  # callbacks that have not run, by place
 
     def take(self) -> Turn:
-        """A place for something that is attached now."""
+        """Reserve a place for a callback that is attached now."""
         within = getattr(self.running, "turn", None)
         place = (next(self._outer),) if within is None else (*within.place, next(within.inner))
         turn = Turn(self, place)
@@ -72,7 +73,7 @@ class Turns:
         Raises
         ------
         DeadlineExceeded
-            Something attached has not run, or does not end.
+            A callback has not run, or does not end.
         """
         within = getattr(self.running, "turn", None)
         limit = self._comm.deadline
@@ -90,7 +91,7 @@ class Turns:
             return bool(self.open)
         mine = within.place
         for place in self.open:
-            # All that was attached earlier, and in here; not what this is part of.
+            # Callbacks attached earlier or in this one; not those that contain this one.
             if (place < mine and mine[: len(place)] != place) or place[: len(mine)] == mine != place:
                 return True
         return False
@@ -109,11 +110,11 @@ class _Failure:
         return f"the error of a call ({type(self.error).__name__}: {self.error})"
 
 
-_Future: Any = torch.futures.Future  # whose type takes an argument
+_Future: Any = torch.futures.Future  # PyTorch's class, which takes a type argument
 
 
 class CallFuture(_Future):  # type: ignore[misc]
-    """PyTorch's, but that what is attached to it has its place in the order of calls."""
+    """PyTorch's future, except that callbacks have their place in the order of calls."""
 
     def __init__(self, turns: Turns) -> None:
         super().__init__()
@@ -131,7 +132,9 @@ class CallFuture(_Future):  # type: ignore[misc]
         self.set_result(_Failure(error))
 
     def then(self, callback: Callable[[Any], Any]) -> Any:
-        """A future of what `callback(self)` returns, which is called when this one has its value."""
+        """A future of the result of `callback(self)`, which is called when this one has its
+        value.
+        """
         following = CallFuture(self._turns)
 
         def run(_: Any) -> None:
@@ -148,7 +151,7 @@ class CallFuture(_Future):  # type: ignore[misc]
         return following
 
     def add_done_callback(self, callback: Callable[[Any], None]) -> None:
-        """Have `callback(self)` called when this one has its value."""
+        """Call `callback(self)` when this one has its value."""
 
         def run(_: Any) -> None:
             with turn:

@@ -13,7 +13,7 @@ from torch._C._distributed_c10d import PrefixStore, ProcessGroup
 
 from ._backend import HocketBackend
 
-# The calls of a group that give a handle back, and what they were called before.
+# The calls of a group that return a handle, and their older names.
 _CALLS = {
     "broadcast": "",
     "allreduce": "",
@@ -38,7 +38,7 @@ _CALLS = {
 
 
 class HocketGroup(ProcessGroup):  # type: ignore[misc, unused-ignore]
-    """PyTorch's own process group, but that its calls give back hocket's handles.
+    """PyTorch's own process group, except that its calls return hocket's handles.
 
     PyTorch wraps the result of a Python backend in its own handle. That handle knows neither that
     the call has ended nor the sender. Everything else is PyTorch's: its dispatcher, hooks,
@@ -64,7 +64,7 @@ class HocketGroup(ProcessGroup):  # type: ignore[misc, unused-ignore]
         backend.hands_on = backend.marks_batches = True
         ours = (ProcessGroup.BackendType.CUSTOM, backend)
         every = {**dict.fromkeys(devices, ours), **others}
-        # As PyTorch chooses it: an accelerator's before the host's.
+        # The default as PyTorch chooses it: an accelerator's backend before the host's.
         first = every[min(every, key=lambda device: device == "cpu")]
         group.is_first = first is ours
         group._set_default_backend(first[0])
@@ -126,8 +126,9 @@ class HocketGroup(ProcessGroup):  # type: ignore[misc, unused-ignore]
     gather_into_tensor: Any = gather_single
 
     def _start_coalescing(self, device: torch.device) -> None:
-        """Calls on hocket's devices start at once, but for messages of GPUs, which start together;
-        until the end their handles are collected."""
+        """Calls on hocket's devices start at once, except messages on GPUs, which start
+        together. Their handles are collected until the end.
+        """
         if device.type in self.devices:
             self.backend._start_coalescing(device)
         else:
@@ -164,7 +165,7 @@ def _is_watched() -> bool:
 
 
 def _lazy_one(given: Any) -> Optional[torch.Tensor]:
-    """A tensor that is a lazy view: this one or one in this list; None: none is."""
+    """A tensor that is a lazy view: this one or one in this list; None if there is none."""
     if isinstance(given, torch.Tensor):
         return given if given.is_neg() or given.is_conj() else None
     for one in given if isinstance(given, list) else ():
@@ -175,7 +176,9 @@ def _lazy_one(given: Any) -> Optional[torch.Tensor]:
 
 
 def _negated_one(tensors: Sequence[torch.Tensor]) -> Optional[torch.Tensor]:
-    """The same, quicker, where none is conjugated: PyTorch gives these calls complex ones as pairs."""
+    """The same without a test for conjugation, which is quicker: PyTorch passes complex tensors
+    to these calls as pairs of reals.
+    """
     for one in tensors:
         if one.is_neg():
             return one
@@ -207,7 +210,7 @@ def _call(name: str) -> Callable[..., Any]:
             work = theirs(self, *arguments, **named)
         return self.backend.made.handle or work
 
-    # By this name PyTorch tells that an override is calling what it overrides.
+    # PyTorch uses this name to tell that an override calls the base's method.
     call.__code__ = call.__code__.replace(co_name=name)
     call.__name__ = name
     return call
@@ -269,9 +272,9 @@ _FIELDS = (
 
 
 def backends_by_device(known: dict[str, Any]) -> dict[str, str]:
-    """The backend of each device, of what the function that makes a group knows.
+    """The backend of each device, from local variables of PyTorch's function that makes a group.
 
-    PyTorch tells a backend neither for which devices it is made nor who else is in the group.
+    PyTorch tells a backend neither its devices nor the other backends of the group.
     """
     config: Any = getattr(known.get("backend_config"), "get_device_backend_map", dict)()
     return dict(config)
@@ -280,9 +283,9 @@ def backends_by_device(known: dict[str, Any]) -> dict[str, str]:
 def whole_group(
     backend: HocketBackend, options: Any, known: dict[str, Any]
 ) -> Optional[HocketGroup]:
-    """The group that `backend` is of; None where this PyTorch has no such.
+    """The group that wraps `backend`; None if this PyTorch has no such groups.
 
-    PyTorch takes a whole group from a backend; of what it is made, see `backends_by_device`.
+    PyTorch accepts a whole group from a backend's creator. For its parts see `backends_by_device`.
     """
     theirs = getattr(options, "process_group", None)
     config = backends_by_device(known)

@@ -1,4 +1,4 @@
-"""Tensors as hocket takes them: flat and contiguous."""
+"""Tensors in the form that hocket takes: flat and contiguous."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hocket import InvalidArgument
 
 
 class Layout:
-    """A tensor that is written to: itself where it is contiguous, else a copy and the way back.
+    """A tensor to write to: itself if it is contiguous, else a copy that is copied back.
 
     hocket takes `dense`, whatever its shape. Calls that count rows take `flat`.
     """
@@ -31,11 +31,11 @@ class Layout:
 
     @property
     def back(self) -> Optional[Callable[[], None]]:
-        """`copy_back`, to be called when the call has ended; None: there is nothing to bring."""
+        """`copy_back`, to be called when the call has ended; None if no copy was made."""
         return None if self._copy is None else self.copy_back
 
     def copy_back(self) -> None:
-        """Bring the result into the tensor."""
+        """Copy the result into the tensor."""
         if self._copy is not None:
             self._tensor.detach().copy_(self._copy)
 
@@ -87,7 +87,7 @@ def _require_dense(tensor: torch.Tensor) -> None:
 
 
 def as_dense(tensor: torch.Tensor) -> torch.Tensor:
-    """A tensor that is read from: itself where it is contiguous, else a copy."""
+    """A tensor to read from: itself if it is contiguous, else a copy."""
     _require_dense(tensor)
     return tensor if lies_flat(tensor) else _resolved(tensor.detach())
 
@@ -98,12 +98,12 @@ def as_flat(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def each_flat(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
-    """Tensors that are read from, one after the other."""
+    """Tensors to read from, one after the other."""
     return torch.cat([tensor.detach().reshape(-1) for tensor in tensors])
 
 
 def row_counts(tensor: torch.Tensor, splits: list[int], size: int, name: str) -> list[int]:
-    """Elements for each rank, of rows for each rank."""
+    """Number of elements for each rank, from rows for each rank."""
     rows = tensor.shape[0] if tensor.dim() else 0
     if not splits:
         if rows % size:
@@ -130,7 +130,7 @@ def as_list(tensors: Sequence[torch.Tensor]) -> Optional[list[torch.Tensor]]:
 
 
 def sent_parts(tensors: Sequence[torch.Tensor]) -> tuple[Any, list[int]]:
-    """Tensors that are read from, as one array or a list, and their sizes."""
+    """Tensors to read from, as one array or a list, and their sizes."""
     counts = [tensor.numel() for tensor in tensors]
     return as_list(tensors) or each_flat(tensors), counts
 

@@ -12,7 +12,7 @@ from torch._C._distributed_c10d import Store
 import hocket
 
 
-# PyTorch keeps its own part of a store alive, and not what Python adds to it.
+# Keeps the stores alive: PyTorch keeps its own part of a store alive, but not the Python part.
 _kept: list[HocketStore] = []
 
 
@@ -46,11 +46,13 @@ class HocketStore(Store):  # type: ignore[misc, unused-ignore]
         return self._store.get(self._prefix + key, self._limit)
 
     def add(self, key: str, value: int) -> int:
-        """Add to a counter; the new value."""
+        """Add to a counter; return the new value."""
         return self._store.add(self._prefix + key, value)
 
     def compare_set(self, key: str, expected_value: Any, desired_value: Any) -> bytes:
-        """Set where the key holds what is expected (nothing: where there is none); what it holds."""
+        """Set a key if it holds the expected value (empty: if it is absent). Returns the value
+        it now holds.
+        """
         expected, desired = _bytes(expected_value), _bytes(desired_value)
         held = self._store.compare_and_set(self._prefix + key, expected or None, desired)
         if held == (expected or None):
@@ -78,7 +80,7 @@ def _bytes(value: Any) -> bytes:
 
 
 def _launcher_key() -> Any:
-    """The job's secret, or the name of its file; None where there is none."""
+    """The job's secret, or the name of its file; None if there is none."""
     if "HOCKET_KEY_FD" in os.environ:
         return os.pread(int(os.environ["HOCKET_KEY_FD"]), 32, 0)
     return os.environ.get("HOCKET_KEY_FILE")

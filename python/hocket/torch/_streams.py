@@ -38,7 +38,7 @@ _known: dict[Any, torch.cuda.Stream] = {}
 
 
 def current_stream(device: int) -> torch.cuda.Stream:
-    """PyTorch's, but the same object for the same stream, and in a fraction of the time."""
+    """PyTorch's current stream, but the same object for the same stream, and much quicker."""
     place = torch._C._cuda_getCurrentStream(device)
     stream = _known.get(place)
     if stream is None:
@@ -59,7 +59,6 @@ class Streams:
 
     Asynchronous calls run on the group's own stream, one a GPU, after the caller's earlier work.
     They overlap with the caller's later work. Synchronous ones run on the caller's stream.
-    run beside what the caller puts on its own meanwhile. Blocking ones go on the caller's.
     """
 
     def __init__(self) -> None:
@@ -67,7 +66,7 @@ class Streams:
         self._last: Optional[torch.cuda.Stream] = None
 
     def own(self, device: int) -> torch.cuda.Stream:
-        """For an async call: the group's, which from here on comes after the current one."""
+        """The group's stream for an asynchronous call, ordered after the current stream."""
         stream = self._own.get(device)
         if stream is None:
             stream = self._own[device] = torch.cuda.Stream(device)
@@ -76,7 +75,7 @@ class Streams:
         return stream
 
     def use_current(self, device: int) -> None:
-        """A blocking call goes on the caller's."""
+        """Note that a synchronous call runs on the caller's stream."""
         stream = current_stream(device)
         own = self._own.get(device)
         # hocket orders its calls across streams, but not within one graph.
@@ -90,7 +89,9 @@ class Streams:
             stream.synchronize()
 
     def drain(self, comm: hocket.Communicator) -> Optional[hocket.Error]:
-        """Wait here for the last call, which hocket ends at its deadline; what has gone wrong."""
+        """Wait here for the last call, which hocket ends at its deadline. Returns the error, if
+        any.
+        """
         if self._last is None or is_capturing(self._last):
             return None
         mark = self._last.record_event()
@@ -105,14 +106,15 @@ class Streams:
         return failure_of(comm)
 
 
-_LATER_ITS_OWN = 5.0  # s after a failure: hocket's calls have ended, what is left are the program's
+# s after a failure: hocket's calls have ended, and only the program's work is left
+_LATER_ITS_OWN = 5.0
 
 
 class OnStream(Work):  # type: ignore[misc, unused-ignore]
     """A call on CUDA tensors, which a stream carries out.
 
-    `work` is hocket's own handle, where the call has one. `end` is an event behind the call and what
-    was put on the stream to finish it; None: there is nothing but the call itself.
+    `work` is hocket's own handle, if the call has one. `end` is an event after the call and its
+    finishing work; None if nothing follows the call.
     """
 
     def __init__(
@@ -135,11 +137,11 @@ class OnStream(Work):  # type: ignore[misc, unused-ignore]
         self._captured = end is not None and is_capturing(stream)
 
     def ends_at(self, stream: torch.cuda.Stream, end: torch.cuda.Event) -> None:
-        """It has been put there only now."""
+        """Note that the call has been put on the stream only now."""
         self._stream, self.end = stream, end
 
     def _mark(self) -> torch.cuda.Event:
-        """An event behind the call; of a blocking one made when it is first asked for."""
+        """An event after the call; for a synchronous call it is made on the first use."""
         if self.end is None:
             self.end = self._stream.record_event()
         return self.end
@@ -225,7 +227,9 @@ class OnStream(Work):  # type: ignore[misc, unused-ignore]
 
 
 def used_on(stream: torch.cuda.Stream, things: Iterable[Any]) -> None:
-    """The memory of the tensors among these is not given to others until the stream has come here."""
+    """Keep the memory of the tensors among these from being reused until the stream has passed
+    here.
+    """
     for tensor in {id(tensor): tensor for tensor in _tensors_of(things)}.values():
         tensor.record_stream(stream)
 

@@ -1,4 +1,4 @@
-"""The backend where PyTorch takes only whole process groups in Python: 2.11 does."""
+"""The backend for a PyTorch that takes only whole process groups in Python, such as 2.11."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ._backend import HocketBackend
 
 
 class _Options(Backend.Options):  # type: ignore[misc, unused-ignore]
-    """PyTorch's, which it copies for a group that is split off and cannot copy itself."""
+    """PyTorch's options, which it copies for a split group and cannot copy itself."""
 
     def __deepcopy__(self, _memo: Any) -> _Options:
         return _Options(self.backend, self._timeout)
@@ -30,8 +30,9 @@ class WholeBackend(HocketBackend):
         self.hands_on = self.is_called_directly = True
 
     def bind(self, device: Any) -> None:
-        """To ``init_process_group``'s `device_id`, which PyTorch tells only the group that this one
-        takes the place of, and without which ``dist.split_group`` refuses."""
+        """The `device_id` of ``init_process_group``. PyTorch sets it only on the group that this
+        one replaces, and ``dist.split_group`` refuses without it.
+        """
         if device is not None:
             self.bound_device_id = device
 

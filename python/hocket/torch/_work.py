@@ -1,4 +1,4 @@
-"""Handles of calls, as torch.distributed has them."""
+"""Handles of calls with torch.distributed's interface."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Finished(Work):  # type: ignore[misc, unused-ignore]
         self._result = result
 
     def wait(self, timeout: Optional[timedelta] = None) -> bool:
-        """Nothing is left to wait for."""
+        """Do nothing: the call has ended."""
         return True
 
     def is_completed(self) -> bool:
@@ -49,18 +49,18 @@ class Finished(Work):  # type: ignore[misc, unused-ignore]
         return True
 
     def is_success(self) -> bool:
-        """Failures have been raised."""
+        """Return None: failures have been raised."""
         return True
 
     def synchronize(self) -> None:
-        """Nothing is left to wait for."""
+        """Do nothing: the call has ended."""
 
     def result(self) -> list[torch.Tensor]:
         """The tensors of the call."""
         return self._result
 
     def get_future(self) -> Any:
-        """A future that has its value."""
+        """A future that already has its value."""
         future: Any = torch.futures.Future()
         future.set_result(self._result)
         return future
@@ -93,13 +93,13 @@ class Pending(Work):  # type: ignore[misc, unused-ignore]
         self._work = work
         self._result = result
         self.kind = kind
-        self._after = after  # what is left to do when the call has ended, once
+        self._after = after  # the rest of the work after the call's end, to be done once
         self._has_after = after is not None
         self._lock = threading.Lock()
         self._future: Any = None
 
     def finish(self, timeout: Optional[float] = None) -> None:
-        """Wait, then do what is left to do."""
+        """Wait, then do the rest."""
         try:
             self._work.wait(timeout)
         except hocket.Error:
@@ -158,7 +158,7 @@ class Pending(Work):  # type: ignore[misc, unused-ignore]
     def get_future(self) -> Any:
         """A future that gets its value when the call ends; the same one each time.
 
-        PyTorch's own code in C++ waits for a call and then takes the value without waiting.
+        PyTorch's C++ code waits for a call and then takes the value without waiting.
         """
         with self._lock:
             if self._future is not None:
@@ -217,8 +217,9 @@ class Together(Work):  # type: ignore[misc, unused-ignore]
 
 
 class Kept:
-    """Handles of calls under way. Programs drop them and go on, as PyTorch's own backends let them,
-    and a call of hocket's whose Work is dropped is given up."""
+    """Handles of calls under way. Programs drop them and go on, as PyTorch's own backends allow.
+    hocket would give up a call whose Work is dropped, so this keeps them.
+    """
 
     _SWEPT_AT_LEAST = 64
 
@@ -228,7 +229,7 @@ class Kept:
         self._sweep_at = self._SWEPT_AT_LEAST
 
     def add(self, handle: Pending) -> None:
-        """Keep it until it has ended."""
+        """Keep a handle until its call has ended."""
         self.settle()
         with self._lock:
             self._handles.append(handle)

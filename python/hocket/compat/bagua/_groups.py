@@ -35,7 +35,7 @@ class State:
     default: Optional[BaguaProcessGroup] = None
     groups: dict[str, BaguaProcessGroup] = {}
     allow_pickle = False
-    on_gpus = False  # every process has one, and said so before it joined
+    on_gpus = False  # true if every process has a GPU; exchanged when they joined
 
 
 class BaguaProcessGroup:
@@ -115,7 +115,7 @@ def init_process_group(
     ----------
     store : torch.distributed.Store, optional
     rank, world_size : int, optional
-        By default, or where they are -1, what the launcher says.
+        By default, or if -1, as the launcher says.
     local_world_size : int, optional
         Ignored: hocket knows which ranks share a node.
 
@@ -135,7 +135,7 @@ def init_process_group(
 
 
 def _introduced(made: hocket.Communicator) -> hocket.Communicator:
-    """Has the GPUs of its members know each other, so that messages may be the first calls."""
+    """Introduce the members' GPUs to each other, so that a message may be the first call."""
     if State.on_gpus and made.is_member:
         made.barrier(stream=torch.cuda.current_stream())
     return made
@@ -242,12 +242,12 @@ _backends: dict[str, _CommBackend] = {}
 
 
 def get_backend(model_name: str) -> Any:
-    """The one object of each model's name."""
+    """The backend of a model's name; one object for each name."""
     return _backends.setdefault(model_name, _CommBackend(model_name))
 
 
 def resolve(chosen: Comm) -> Optional[BaguaCommunicator]:
-    """The communicator that is meant; None where this process is no member."""
+    """The communicator that `comm` means; None if this process is no member."""
     if chosen is CommMember.NON_COMM_MEMBER:
         return None
     if chosen is None or chosen is CommMember.WORLD:

@@ -1,4 +1,4 @@
-"""``bagua.torch_api.env``: who this process is, as launchers say it."""
+"""``bagua.torch_api.env``: this process's place in the job, as launchers give it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def get_world_size() -> int:
 
 
 def get_local_rank() -> int:
-    """This process's number on its node; programs take it for their GPU's."""
+    """This process's number on its node; programs use it as the GPU's number, too."""
     return _number(("LOCAL_RANK", "HOCKET_LOCAL_RANK"), 0)
 
 
@@ -33,7 +33,7 @@ def get_local_size() -> int:
 
 
 def get_node_rank() -> int:
-    """This node's number, where the launcher says it."""
+    """This node's number, if the launcher gives one."""
     return _number(("NODE_RANK", "GROUP_RANK"), get_rank() // max(1, get_local_size()))
 
 

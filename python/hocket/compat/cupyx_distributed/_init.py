@@ -29,7 +29,7 @@ def init_process_group(
     rank : int
         This one's number, from 0.
     backend : str
-        "nccl", whose name alone is kept: hocket chooses the engine.
+        ""nccl". Only the name matters: hocket chooses the engine.
     host, port : optional
         Address at which rank 0 serves; by default CUPYX_DISTRIBUTED_HOST and
         CUPYX_DISTRIBUTED_PORT, else 127.0.0.1 and 13333. A host that is not this machine needs

@@ -1,4 +1,4 @@
-"""``cupyx.distributed.NCCLBackend``: the names and manners of CuPy's, the work of hocket's."""
+"""``cupyx.distributed.NCCLBackend``: CuPy's names and behaviour over hocket."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class NCCLBackend:
 
     @classmethod
     def over(cls, comm: hocket.Communicator) -> NCCLBackend:
-        """One over a communicator of hocket that is there already."""
+        """Wrap an existing communicator of hocket."""
         backend = cls.__new__(cls)
         backend._use_mpi = False
         backend._adopt(comm)
@@ -69,11 +69,12 @@ class NCCLBackend:
     def _adopt(self, comm: hocket.Communicator) -> None:
         self._comm = comm
         self._n_devices, self.rank = comm.size, comm.rank
-        self._dense: set[type] = set()  # types seen that are neither sparse nor lists
+        # types that were seen before and are neither sparse nor lists
+        self._dense: set[type] = set()
         self._sparse = SparseCalls(comm)
 
     def stop(self) -> None:
-        """End this communicator. Local; may be called again and again."""
+        """End this communicator. Local; a second call does nothing."""
         self._comm.close()
 
     # --- Reductions ---------------------------------------------------------------------------
@@ -85,9 +86,9 @@ class NCCLBackend:
         Parameters
         ----------
         in_array, out_array : array
-            As many elements, of one dtype and order.
+            It has as many elements, of the same dtype and order.
         op : str
-            "sum", "prod", "max" or "min"; "sum" alone for complex numbers.
+            ""sum", "prod", "max" or "min"; only "sum" for complex numbers.
         stream : optional
             The GPU's stream; by default the current one.
         """
@@ -332,8 +333,9 @@ class NCCLBackend:
 
 
 def _get_nccl_dtype_and_count(array: Any, count: Optional[int] = None) -> tuple[int, int]:
-    """NCCL's number of an array's dtype, and how many of these there are: for the original's
-    DistributedArray, which calls NCCL by itself."""
+    """NCCL's number of an array's dtype, and the number of NCCL elements. The original's
+    DistributedArray needs it, as it calls NCCL itself.
+    """
     from cupy.cuda import nccl
 
     dtype = array.dtype
@@ -345,7 +347,7 @@ def _get_nccl_dtype_and_count(array: Any, count: Optional[int] = None) -> tuple[
     return number, parts * (array.size if count is None else count)
 
 
-# NumPy's dtypes have a kind, and CuPy's are those; PyTorch's have none.
+# NumPy's dtypes have a kind, and CuPy uses NumPy's; PyTorch's have none.
 def _is_complex(array: Any) -> bool:
     dtype = getattr(array, "dtype", None)
     return getattr(dtype, "kind", "") == "c" or bool(getattr(dtype, "is_complex", False))

@@ -1,4 +1,6 @@
-"""Sparse arrays through the face: what `hocket.sparse` returns goes into CuPy's placeholders."""
+"""Sparse arrays through the face: results of `hocket.sparse` are written into CuPy's
+placeholders.
+"""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class Distribution(ABC):
     @property
     @abstractmethod
     def ndim(self) -> Optional[int]:
-        """Axes of the arrays it is for; None for any number."""
+        """Number of axes of its arrays; None for any number."""
 
     @abstractmethod
     def _local_shape(self, rank: int, whole: Sequence[int]) -> tuple[int, ...]:
@@ -40,7 +40,7 @@ class Distribution(ABC):
     def to(
         self, cls: type[Distribution], /, *, ndim: Optional[int] = None, copy: bool = False
     ) -> Distribution:
-        """The same as another kind of distribution; ConvertDistributionError where there is none."""
+        """The same as another kind of distribution; ConvertDistributionError if there is none."""
 
     def shape(self, rank: int, global_shape: Optional[Sequence[int]] = None) -> tuple[int, ...]:
         """The shape of a process's part.

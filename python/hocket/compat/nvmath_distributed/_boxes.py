@@ -1,4 +1,4 @@
-"""Distributions in which a process has one box of the array: slabs, and boxes as such."""
+"""Distributions in which a process has one box of the array: slabs, and general boxes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._grid import ProcessGrid, group
 
 
 class Slab(Distribution):
-    """Cut along one axis: the first processes have one more where it does not divide."""
+    """Cuts along one axis. If it does not divide evenly, the first processes have one more."""
 
     X: ClassVar[Slab]
     Y: ClassVar[Slab]
@@ -40,7 +40,7 @@ class Slab(Distribution):
 
     @property
     def ndim(self) -> Optional[int]:
-        """Axes of the arrays it is for; None for any number."""
+        """Number of axes of its arrays; None for any number."""
         return self._ndim
 
     def _local_shape(self, rank: int, whole: Sequence[int]) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""An operand with room for its result, and how processes agree on what they have."""
+"""An operand with room for its result, and the processes' agreement on their operands."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def allocate_operand(
     distribution : Slab or pair of Box
         As in `FFT`.
     memory_space : {"cpu", "cuda"}, optional
-        PyTorch's has to be said. GPUs' memory is symmetric; `free_symmetric_memory` gives it back.
+        Required for PyTorch. GPUs' memory is symmetric; `free_symmetric_memory` gives it back.
     fft_type, logger : optional
         As in `FFTOptions`.
     """

@@ -40,7 +40,7 @@ class FFTOptions:
     logger : logging.Logger, optional
         By default the root's.
     blocking : True or "auto"
-        Calls on arrays in host memory always block.
+        True if calls on GPUs block; calls on host memory always do.
     """
 
     fft_type: Optional[FFTType] = None

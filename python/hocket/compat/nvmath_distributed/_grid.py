@@ -81,7 +81,7 @@ class ProcessGrid:
 
     @property
     def process_array(self) -> Any:
-        """The list of processes, where one was given."""
+        """The list of processes, if one was given."""
         return self._process_array
 
     def _is_1d_distribution(self) -> bool:
@@ -91,7 +91,7 @@ class ProcessGrid:
         return hash(self._shape)
 
     def __eq__(self, other: object) -> bool:
-        # Along one axis all ways of numbering are one.
+        # Along one axis all numberings are the same.
         return isinstance(other, ProcessGrid) and self.grid == other.grid
 
     def __str__(self) -> str:

@@ -20,7 +20,7 @@ NOT_INITIALIZED = (
     "information."
 )
 
-#: The original's, and hocket's own for host memory.
+#: The original's backends, and hocket's own for host memory.
 GPU_BACKENDS = ("nvshmem", "nccl")
 HOST_BACKENDS = ("shm", "ucx", "mpi")
 
@@ -40,7 +40,7 @@ class DistributedContext:
     nvshmem_available : bool
         True if "nvshmem" was among the backends, so that there is symmetric memory.
     nccl_comm : object or None
-        hocket's communicator where "nccl" was among the backends.
+        hocket's communicator if "nccl" was among the backends.
     """
 
     device_id: Union[int, Literal["cpu"]]
@@ -127,7 +127,7 @@ def initialize(
     *,
     communicator: Any = _ABSENT,
 ) -> None:
-    """Initialize the runtime. Collective; the current device stays what it is.
+    """Initialize the runtime. Collective; does not change the current device.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def initialize(
 
 
 def finalize() -> None:
-    """Finalize the runtime; `initialize` may follow. Collective; without a runtime nothing happens.
+    """Finalize the runtime; `initialize` may follow. Collective; does nothing without a runtime.
 
     Symmetric memory that has not been freed is reported.
     """
@@ -187,16 +187,16 @@ def _leave() -> None:
     try:
         finalize()
     except Error:
-        pass  # another process is gone already, and has said why
+        pass  # another process has already ended, and reported the reason
 
 
 def get_context() -> Optional[DistributedContext]:
-    """The runtime's context; None where it is not initialized."""
+    """The runtime's context; None before `initialize`."""
     return _runtime.context
 
 
 def require_context() -> DistributedContext:
-    """The runtime's context; RuntimeError where it is not initialized."""
+    """The runtime's context; RuntimeError before `initialize`."""
     context = _runtime.context
     if context is None:
         raise RuntimeError(NOT_INITIALIZED)

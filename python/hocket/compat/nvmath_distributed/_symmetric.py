@@ -21,7 +21,7 @@ UNKNOWN = (
 
 
 class _Block(NamedTuple):
-    number: int  # allocations are counted, alike on all processes
+    number: int  # number of the allocation, the same on all processes
     nbytes: int
     what: str
     memory: Any  # keeps it
@@ -42,7 +42,7 @@ _heap = _Heap()
 
 
 def _strides(shape: Sequence[int], order: Union[str, Sequence[int]]) -> list[int]:
-    """In elements; `order` lists the axes, the one with the closest elements first."""
+    """Strides in elements; `order` lists the axes, starting with that of the closest elements."""
     axes: Iterable[int]
     if isinstance(order, str):
         if order not in ("C", "F"):
@@ -99,22 +99,22 @@ def allocate_symmetric_memory(
     Parameters
     ----------
     shape : int or sequence of int
-        May differ between processes where the bytes are the same, or with `make_symmetric`.
+        May differ between processes if the sizes in bytes are the same, or with `make_symmetric`.
     package : module
-        numpy, cupy or torch: whose array it is. With device_id "cpu" it lies in host memory.
+        numpy, cupy or torch: the package of the array. With device_id "cpu" it lies in host memory.
     dtype : optional
-        The package's; its default where absent.
+        A dtype of the package; by default its default.
     axis_order : {"C", "F"} or sequence of int
         The order of elements in memory; a sequence lists the axis with the closest elements first.
     make_symmetric : bool
         If sizes differ, every process gets the size of the largest.
     skip_symmetric_check : bool
-        Sizes are known to be equal.
+        The caller guarantees that sizes are equal.
 
     Raises
     ------
     ValueError
-        On all processes: sizes differ, or arguments of one were wrong.
+        On all processes: sizes differ, or a process passed wrong arguments.
     """
     context = require_context()
     comm = communicator()
@@ -125,7 +125,7 @@ def allocate_symmetric_memory(
         on_gpu = context.device_id != "cpu" and package.__name__ != "numpy"
         if package.__name__ == "cupy" and not on_gpu:
             raise ValueError('CuPy has no arrays in host memory, and device_id is "cpu"')
-    except (TypeError, ValueError) as error:  # NumPy's own ones about shape and dtype too
+    except (TypeError, ValueError) as error:  # includes NumPy's own errors about shape and dtype
         comm.refuse(str(error))
     nbytes = wanted.nbytes
     if not skip_symmetric_check:
@@ -146,7 +146,7 @@ def allocate_symmetric_memory(
 
 
 def hand_out(array: Any, view: Any, logger: Optional[logging.Logger]) -> Any:
-    """The view, which a user gets in place of the whole allocated array."""
+    """A view of the whole allocation; the user gets this view."""
     address = _allocation_of(array)
     assert address is not None
     block = _heap.blocks[address]
@@ -162,7 +162,7 @@ def _at_the_end_of(array: Any, address: int, logger: Optional[logging.Logger]) -
 
 
 def _make(comm: Any, package: Any, wanted: _Wanted, nbytes: int, on_gpu: bool) -> Any:
-    """The array, its address, and what keeps its memory."""
+    """The array, its address, and the owner of its memory."""
     if on_gpu:
         from ._symmetric_gpu import make
 
@@ -215,7 +215,7 @@ def _allocation_of(array: Any) -> Optional[int]:
 
 
 def _verdict(array: Any) -> tuple[int, str]:
-    """The allocation's number; 0 with what is wrong."""
+    """The allocation's number, or 0 with an error text."""
     try:
         allocation = _allocation_of(array)
     except TypeError as error:
@@ -265,12 +265,12 @@ def free_symmetric_memory(*arrays: Any) -> None:
         block = _heap.blocks.pop(address)
         block.finalizer.detach()
         _heap.freed.add(address)
-        if block.on_gpu:  # views of it may live on, and are not held against the program at its end
+        if block.on_gpu:  # live views of it are not reported at the program's end
             comm.symmetric.free(block.memory)
 
 
 def forget_all() -> None:
-    """Report what has not been freed, and let go of it."""
+    """Report allocations that have not been freed, and drop them."""
     for block in _heap.blocks.values():
         block.finalizer.detach()
         logging.getLogger().error(

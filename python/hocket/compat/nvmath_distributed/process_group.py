@@ -1,4 +1,4 @@
-"""Process groups: what a program brings to set the runtime up with."""
+"""Process groups with which a program sets the runtime up."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ class ReductionOp(IntEnum):
 
 
 class ProcessGroup(ABC):
-    """A set of processes, used to set the runtime up and never to compute. To be derived from."""
+    """A set of processes, used to set the runtime up and never to compute. Derive a class from
+    it.
+    """
 
     @property
     @abstractmethod
@@ -60,7 +62,7 @@ class ProcessGroup(ABC):
 
 
 class GroupBootstrap(Bootstrap):
-    """Any process group as what hocket joins by."""
+    """Presents any process group as a bootstrap of hocket."""
 
     def __init__(self, group: ProcessGroup) -> None:
         self._group = group
@@ -222,7 +224,7 @@ class HocketProcessGroup(ProcessGroup):
     Parameters
     ----------
     comm : hocket.Communicator
-        ``hocket.init()``, or part of it.
+        A world or a part of it, as from ``hocket.init()``.
     """
 
     def __init__(self, comm: Any) -> None:

@@ -169,7 +169,7 @@ class Reshape:
     Raises
     ------
     ValueError
-        The same on all processes, where the operand or the boxes of one do not fit.
+        Raised on all processes alike if the operand or the boxes of one process do not fit.
     """
 
     def __init__(
@@ -227,7 +227,7 @@ class Reshape:
             )
 
     def plan(self, stream: Any = None) -> None:
-        """Agree on what goes where. Collective; again nothing happens."""
+        """Make the plan. Collective; a second call does nothing."""
         self._check()
         if self._plan is None:
             boxes = [_d.Box(*box) for box in (self.input_box, self.output_box)]
@@ -255,11 +255,11 @@ class Reshape:
         self._operand = operand
 
     def reset_operand_unchecked(self, operand: Any, *, stream: Any = None) -> None:
-        """As `reset_operand`, which checks little enough to be called always."""
+        """The same as `reset_operand`, whose checks are cheap."""
         self.reset_operand(operand, stream=stream)
 
     def release_operand(self) -> None:
-        """Let go of the operand; `reset_operand` before the next execution."""
+        """Drop the operand; call `reset_operand` before the next execution."""
         self._check()
         self._operand = None
 
@@ -287,7 +287,7 @@ class Reshape:
         return result
 
     def _new_result(self) -> Any:
-        """In symmetric memory; None where the plan makes one."""
+        """A result in symmetric memory; None if the plan makes one."""
         if not self._is_symmetric:
             return None
         return allocate_symmetric_memory(
@@ -300,14 +300,14 @@ class Reshape:
         )
 
     def free(self) -> None:
-        """Let go of everything; again is fine."""
+        """Release everything. A second call does nothing."""
         self._operand = self._plan = None
         self._freed = True
 
 
 @contextlib.contextmanager
 def _current(stream: Any, operand: Any) -> Iterator[None]:
-    """Makes `stream`, of the operand's package or a handle, the current one."""
+    """Make `stream`, of the operand's package or a handle, the current one."""
     if stream is None or not _is_on_gpu(operand):
         yield
         return

@@ -13,9 +13,10 @@ def array_module() -> Any:
         import cupy
 
         has_gpus = cupy.cuda.runtime.getDeviceCount() > 0
-    except Exception:  # not installed, no driver, a driver too old: CuPy has one class for each
+    # CuPy raises a different class for each: not installed, no driver, a driver too old
+    except Exception:
         return np
-    # A CuPy that keeps its arrays in host memory has devices in name only.
+    # An emulated CuPy keeps its arrays in host memory, and has devices in name only.
     return cupy if has_gpus and not issubclass(cupy.ndarray, np.ndarray) else np
 
 

@@ -38,7 +38,7 @@ def gelu_aux_shape(shape: Sequence[int]) -> tuple[int, int]:
 
 
 def gelu(x: Any) -> Any:
-    """By tanh, as GPUs' libraries have it."""
+    """GELU by tanh, as in GPUs' libraries."""
     t = x * x
     t *= _BEND
     t += 1
@@ -122,7 +122,7 @@ class Epilog:
         self._inputs = given
 
     def _set_aux(self, preferences: Any) -> None:
-        # As cuBLAS has it, which takes a C of half precision beside a narrow result.
+        # cuBLAS's rule: a narrow result takes a C of half precision.
         self._aux_dtype = "float16" if self._dtype in FLOAT8 else self._dtype
         wanted = preferences.aux_type
         makes = not self.flags & (DRELU | DGELU) and bool(self.flags & AUX)
@@ -221,11 +221,13 @@ class Epilog:
         self._inputs = {**self._inputs, **given}
 
     def release(self) -> None:
-        """Lets go of the inputs."""
+        """Drop the inputs."""
         self._inputs = {}
 
     def __call__(self, d: Any, a: Any, b: Any) -> dict[str, Any]:
-        """Changes the result `d`, and returns the further results. Collective where it sums."""
+        """Apply the epilog to the result `d`, and return the further results. Collective if it
+        sums.
+        """
         aux: dict[str, Any] = {}
         if self.flags & AUX and self.flags & RELU:
             aux["relu_aux"] = like(d, relu_aux_shape(self._shape), "uint8")
@@ -247,7 +249,7 @@ class Epilog:
         return aux
 
     def _pass(self, d: Any, aux: dict[str, Any], columns: slice) -> None:
-        """Over some columns of the result."""
+        """Apply it to some columns of the result."""
         x, flags, rows = d[:, columns], self.flags, self._shape[0]
         if flags & BIAS:
             bias = self._inputs["bias"].reshape(-1, 1)
@@ -287,7 +289,7 @@ class Epilog:
 
 
 def _index(places: Any, array: Any) -> Any:
-    """As the package of `array` takes it."""
+    """Index in the form that the package of `array` takes."""
     if len(places) == 0 or places[-1] - places[0] == len(places) - 1:
         return slice(int(places[0]) if len(places) else 0, int(places[-1]) + 1 if len(places) else 0)
     if _package_of(array) == "torch":

@@ -31,7 +31,7 @@ def tell(error: Exception) -> NoReturn:
 def is_by_columns(operand: Any) -> bool:
     """True if the elements of a matrix lie in Fortran order, without gaps."""
     if operand.ndim != 2:
-        return True  # which is refused anyway
+        return True  # refused later
     if hasattr(operand, "flags"):
         return bool(operand.flags.f_contiguous)
     return bool(operand.T.is_contiguous())
@@ -47,7 +47,9 @@ def in_columns(operand: Any) -> Any:
 
 
 def _words_of(distribution: Any) -> dict[str, Any]:
-    """A distribution as plain data: its text, what must be equal, and whose rows and columns count."""
+    """A distribution as plain data: its text, the fields that must agree, and the axes that
+    count.
+    """
     said: dict[str, Any] = {"text": str(distribution), "key": [], "blocks": None, "error": ""}
     try:
         blocks = distribution.to(BlockCyclic, ndim=2, copy=True)
@@ -169,7 +171,7 @@ def _check_pair(first: dict[str, Any], other: dict[str, Any]) -> None:
 
 
 def merge(said: Sequence[dict[str, Any]]) -> list[tuple[int, int]]:
-    """The whole shapes of the operands; or what is wrong, the same on all processes."""
+    """The whole shapes of the operands; raises the same error on all processes."""
     first = said[0]
     for other in said:
         if other["error"]:
@@ -221,7 +223,7 @@ def _whole_of(said: Sequence[dict[str, Any]], i: int) -> tuple[int, int]:
 
 
 def spread_of(distribution: Any, whole: Sequence[int]) -> Any:
-    """hocket's own word for a distribution of a matrix of shape `whole`."""
+    """hocket's equivalent of a distribution of a matrix of shape `whole`."""
     if isinstance(distribution, Slab):
         return _d.Slab(distribution.partition_dim)
     blocks = distribution._blocks_for(whole)
@@ -229,7 +231,7 @@ def spread_of(distribution: Any, whole: Sequence[int]) -> Any:
 
 
 def cut_axis(distribution: Any) -> Optional[int]:
-    """The one axis along which the processes are; None where they are along both."""
+    """The one axis along which the processes are placed; None if along both."""
     if isinstance(distribution, Slab):
         return distribution.partition_dim
     shape = distribution.process_grid.shape
@@ -244,7 +246,7 @@ def pattern(
     qualifiers: Sequence[Sequence[bool]],
     is_summed: bool,
 ) -> int:
-    """cuBLASMp's number for what travels with such distributions; -1 where it does not say."""
+    """cuBLASMp's number of the exchange for such distributions; -1 if it defines none."""
     size = group().nranks
     if size == 1:
         return 5

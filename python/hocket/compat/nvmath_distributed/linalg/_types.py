@@ -1,4 +1,4 @@
-"""Words of nvmath's matrix products: CUDA's numbers for types, and options."""
+"""nvmath's types for matrix products: CUDA's numbers for types, and options."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class CudaDataType(IntEnum):
 
 
 class ComputeType(IntEnum):
-    """cuBLAS's numbers for what products are summed in."""
+    """cuBLAS's numbers for the types in which products are summed."""
 
     COMPUTE_16F = 64
     COMPUTE_16F_PEDANTIC = 65
@@ -64,7 +64,7 @@ class MatmulEpilog(IntEnum):
 
 
 class MatmulAlgoType(IntEnum):
-    """cuBLASMp's ways to overlap; a hint without effect here."""
+    """cuBLASMp's overlap strategies; a hint without effect here."""
 
     DEFAULT = 0
     SPLIT_P2P = 1
@@ -74,7 +74,7 @@ class MatmulAlgoType(IntEnum):
     NO_OVERLAP = 5
 
 
-#: Of an array of three: what is done to A, B and C.
+#: Dtype of an array of three: the operations on A, B and C.
 matrix_qualifiers_dtype = np.dtype(
     [("structure", object), ("is_transpose", "<i1"), ("is_conjugate", "<i1")]
 )
@@ -165,7 +165,7 @@ class MatmulPlanPreferences:
 
 @dataclass
 class MatmulQuantizationScales:
-    """The numbers by which 8-bit operands and results are multiplied; without effect on others.
+    """The scale factors of 8-bit operands and results; without effect on others.
 
     Attributes
     ----------
@@ -184,7 +184,7 @@ Options = TypeVar("Options")
 
 
 def options_of(cls: type[Options], given: Any, name: str) -> Options:
-    """The options of an argument, which may be a dict or nothing."""
+    """The options of an argument, which may be a dict or None."""
     if given is None:
         return cls()
     if isinstance(given, dict):
@@ -213,7 +213,7 @@ DTYPES: dict[str, tuple[CudaDataType, CudaDataType, ComputeType]] = {
 FLOAT8 = {"float8_e4m3fn": 448.0, "float8_e5m2": 57344.0}
 #: Dtypes that results of 8-bit operands may have.
 FLOAT8_RESULTS = (*FLOAT8, "float16", "bfloat16", "float32")
-#: A narrow dtype that the original knows, and that is refused.
+#: A narrow dtype of the original that hocket refuses.
 FLOAT4 = "float4_e2m1fn_x2"
 #: NumPy's dtype of each scale type, and the compute type that goes with it by default.
 SCALES: dict[CudaDataType, tuple[str, ComputeType]] = {

@@ -92,7 +92,7 @@ class Matmul:
     Raises
     ------
     ValueError
-        The same on all processes, where what one gives does not fit.
+        Raised on all processes alike if one process's arguments do not fit.
     """
 
     def __init__(
@@ -334,7 +334,7 @@ class Matmul:
     def _set_epilog(
         self, epilog: Optional[MatmulEpilog], inputs: Any, preferences: MatmulEpilogPreferences
     ) -> None:
-        """Takes what follows the product; what is wrong on one process is so on all."""
+        """Set up the epilog. An error on one process is raised on all."""
         after: Optional[Epilog] = None
         fault: Optional[Exception] = None
         if epilog not in (None, MatmulEpilog.ALLREDUCE):
@@ -375,7 +375,9 @@ class Matmul:
             raise ValueError(f"{text}shape ({result})")
 
     def _bind(self, result: tuple[int, int]) -> None:
-        """Binds the distributions, and checks this process's parts; any fault is one of all."""
+        """Bind the distributions, and check this process's parts. An error is raised on all
+        processes.
+        """
         fault: Optional[Exception] = None
         for i, distribution in enumerate(self.distributions):
             bound = distribution.copy()
@@ -404,7 +406,7 @@ class Matmul:
         quantization_scales: Any = None,
         stream: Any = None,
     ) -> None:
-        """Take other operands like those before; without any argument let go of all."""
+        """Take other operands like those before; without arguments drop all."""
         self._check()
         if c is not None and self.num_operands == 2:
             raise ValueError(
@@ -448,11 +450,13 @@ class Matmul:
         self._operands, self._is_released = operands, False
 
     def reset_operands_unchecked(self, **given: Any) -> None:
-        """As `reset_operands`, which checks little enough to be called always."""
+        """The same as `reset_operands`, whose checks are cheap."""
         self.reset_operands(**given)
 
     def release_operands(self) -> None:
-        """Let go of the operands and the epilog's inputs; `reset_operands` before the next execution."""
+        """Drop the operands and the epilog's inputs; call `reset_operands` before the next
+        execution.
+        """
         self._check()
         self._operands, self._is_released = None, True
         if self._after is not None:
@@ -489,8 +493,8 @@ class Matmul:
         Returns
         -------
         array
-            This process's part of the result, in Fortran order: operand C itself where the product
-            is in place. With a dict of further results beside it where the epilog has some.
+            This process's part of the result, in Fortran order; operand C itself if the product is
+            in place. If the epilog has further results, a pair of the part and a dict.
         """
         self._check("Execution")
         assert self._operands is not None
@@ -503,7 +507,7 @@ class Matmul:
     def _multiply(self, operands: Sequence[Any]) -> Any:
         assert self._plan is not None
         scale_a, scale_b, scale_c, scale_d = _quantization.values(self._quantization)
-        # The result's is the last that is done to it.
+        # The result's scale is applied last.
         late, early = (1.0, scale_d) if self._dtype_within == self._result else (scale_d, 1.0)
         alpha = self._alpha * (scale_a * scale_b * early)
         beta = self._beta * (scale_c * early)
@@ -549,7 +553,7 @@ class Matmul:
         return aux
 
     def free(self) -> None:
-        """Let go of everything; again is fine."""
+        """Release everything. A second call does nothing."""
         self._operands = self._plan = None
         self._is_freed = True
 
