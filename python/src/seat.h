@@ -147,9 +147,9 @@ struct WorkHandle {
   std::vector<std::shared_ptr<Lease>> leases;
   nb::object result;
   std::string call;                         // its name
-  std::shared_ptr<OwnOperator> own = {};    // that combines; null: one of hocket's
+  std::shared_ptr<OwnOperator> own = {};    // the user's operator; null: one of hocket's
   std::shared_ptr<Watchers> watchers = {};  // null: its end is awaited by `work` alone
-  bool given_up = false;                    // by the end of whoever awaited it
+  bool given_up = false;                    // by the destructor of its awaiter
   Started work;  // last: destroyed first, and the arrays are unused after it
 };
 
