@@ -34,9 +34,9 @@ class AuditFile {
     std::size_t at = 0;
   };
 
-  // Adds a shape with its listed parts, and returns its number; absent if there is no room.
+  // Adds a communicator and returns its number.
   std::uint32_t add_group(std::string_view name, int size, int rank) noexcept;
-  // A shape, whose number it returns, with its listed parts; absent where there is no room.
+  // Adds a shape with its listed parts, and returns its number; absent if there is no room.
   std::optional<std::uint32_t> add_shape(const AuditShape& shape,
                                          const std::size_t* in_parts,
                                          const std::size_t* out_parts) noexcept;
