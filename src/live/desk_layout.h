@@ -127,7 +127,7 @@ using PlaceText = base::ShortText<kPlaceBytes>;
 
 // The position in the rank's program, after other ranks asked for it. A value.
 struct ToldPlace {
-  std::uint64_t moves = 0;  // how often the rank had begun and ended calls
+  std::uint64_t moves = 0;  // number of calls that the rank had begun and ended
   PlaceText text;
 };
 
