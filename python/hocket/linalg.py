@@ -76,7 +76,7 @@ class Matmul:
     form : {"cheapest", "gathered", "reduced"}
         The data that ranks exchange. "gathered": each rank gets the parts of ``a`` and ``b`` that
         its part of the result needs. "reduced": each rank multiplies its part of the inner extent,
-        and the sums are reduced. That takes an all-reduce if `d` is "replicated", else a
+        and the sums are reduced. The reduction is an all-reduce if `d` is "replicated", else a
         reduce-scatter.
     gpu : int, optional
         The GPU whose memory the arrays lie in; by default they lie in the host's. All ranks have

@@ -172,8 +172,8 @@ constexpr std::array<Vectorcall, kSlots> calls(std::index_sequence<kSlot...>) {
 }
 constexpr auto kCalls = calls(std::make_index_sequence<kSlots>());
 
-// The place where nanobind's functions keep the address of their caller: the first member. nanobind
-// does not promise this layout, so the value is checked first.
+// The place where nanobind's functions keep their caller's address: the first member. The value is
+// checked, as nanobind does not promise this layout.
 Vectorcall& slot_of(nb::handle function) {
   auto& slot = *reinterpret_cast<Vectorcall*>(reinterpret_cast<std::byte*>(function.ptr()) +
                                               sizeof(PyVarObject));

@@ -105,8 +105,8 @@ void Core::refuse_call(Kind kind, const std::string& reason) {
   refuse(kind, InvalidArgument(reason));
 }
 
-// Ends the group after a started call was ended by an exception that is no failure of the group
-// yet: the others wait for this rank's part.
+// Ends the group after an exception ended a started call, unless it is already a failure of the
+// group: the others wait for this rank's part.
 void Core::fail_caught(std::uint64_t sequence) noexcept {
   if (group_->failed()) return;
   try {

@@ -57,9 +57,9 @@ class Hearing {
     deaf_[a][b] = true;
     deaf_[b][a] = true;
   }
-  // The hosts, ascending. Of several equally heavy sets, the one whose hosts come first. Few pairs
-  // of hosts do not hear each other, so the first set tried is nearly always the answer. Otherwise
-  // the search ends after `kMostSteps` with the best set so far.
+  // The hosts, ascending. If several sets are equally heavy, the one whose hosts come first. Few
+  // pairs of hosts do not hear each other, so the first set tried is nearly always the answer. If
+  // it is not, the search ends after `kMostSteps` with the best set so far.
   std::vector<std::size_t> heaviest() {
     best_weight_ = 0;
     best_.clear();

@@ -1,5 +1,5 @@
-// The control data of one group, which its ranks share beside the calls' data: each rank's current
-// call, the cause of the group's end, and refusals.
+// The control data of one group, which its ranks share: each rank's current call, the cause of the
+// group's end, and refusals.
 //
 // Lives in a block of the host's segment. Everything a peer writes is copied once and then checked.
 #pragma once

@@ -48,8 +48,8 @@ class KeptFacts {
  public:
   static constexpr std::size_t kPlaces = 1024;
   // `about` is the rank's place for farewells, and the group for forerunners. A fact is kept once.
-  // Of a member's records only the last are kept, as they explain why its last calls failed. Frames
-  // that are too long are not kept.
+  // Only a member's last records are kept, as they explain why its last calls failed. Frames that
+  // are too long are not kept.
   void keep(std::uint64_t about, const Fact& fact, int from = -1);
   // Frames, each with a header.
   std::vector<Bytes> of(std::uint64_t about) const;

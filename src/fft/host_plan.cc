@@ -1,5 +1,5 @@
 // A transform of arrays in host memory. After each leg a rank's part lies on a shelf. The ranks
-// that need it for the next leg take it from there, a piece at a time, and transform the piece
+// that need it for the next leg take it from there, a piece at a time. They transform the piece
 // while it is in their caches.
 #include <algorithm>
 #include <cstring>

@@ -41,7 +41,7 @@ std::vector<int> missing(const GroupControl& group, int member, std::uint64_t se
   return members;
 }
 
-// Among ranks that are in no call, those that are furthest behind.
+// The ranks outside any call that are furthest behind.
 std::vector<int> idle(const GroupControl& group, const std::vector<int>& members) {
   std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
   std::vector<int> found;

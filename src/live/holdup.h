@@ -1,4 +1,4 @@
-// Finds the rank for which a wait finally waits: a rank that has not come to the call, and is not
+// Finds the rank for which a wait finally waits. This rank has not come to the call, and is not
 // held up by others in an earlier call.
 #pragma once
 
@@ -21,8 +21,8 @@ struct Holdup {
 // Costs a few loads a member. If all have come, the processes are checked, too.
 Holdup find_holdup(control::GroupControl& group, const failure::Awaited& awaited);
 
-// True if the process of the rank at `place` is on this host and stands still: stopped, held by a
-// debugger, or being written to a core file.
+// True if the process of the rank at `place` is on this host and stands still. It may be stopped,
+// held by a debugger, or being written to a core file.
 bool stands_still(const control::HostControl& host, int place);
 
 }  // namespace hocket::live

@@ -40,9 +40,9 @@ _CALLS = {
 class HocketGroup(ProcessGroup):  # type: ignore[misc, unused-ignore]
     """PyTorch's own process group, except that its calls return hocket's handles.
 
-    PyTorch wraps the result of a Python backend in its own handle. That handle knows neither that
-    the call has ended nor the sender. Everything else is PyTorch's: its dispatcher, hooks,
-    profiler, and the backends that carry other devices.
+    PyTorch wraps the result of a Python backend in its own handle, which knows neither the call's
+    end nor its sender. Everything else is PyTorch's: its dispatcher, hooks, profiler, and the
+    backends that carry other devices.
     """
 
     backend: HocketBackend

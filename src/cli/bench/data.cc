@@ -265,8 +265,8 @@ std::size_t stride_of(const Case& subject, Seat seat, std::size_t count) noexcep
 void fill(const Case& subject, Seat seat, std::uint32_t seed, Arrays arrays) {
   if (is_numeric(subject.collective)) return fill_numeric(subject, seat, seed, arrays);
   // The byte 0xa5 repeated is no small whole number in any type, so it cannot be taken for a
-  // result. As a bool it is invalid, so bools get 1. That is right by chance half of the time, and
-  // several seeds find errors.
+  // result. As a bool it is invalid, so bools get 1, which is right by chance half of the time.
+  // Several seeds find such errors.
   const Shape shape = shape_of(subject, seat.rank, seat.ranks);
   const int poison = subject.dtype == DType::kBool ? 1 : 0xa5;
   if (shape.out > 0) std::memset(arrays.out, poison, shape.out * size_of(subject.dtype));

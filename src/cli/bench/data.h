@@ -27,8 +27,8 @@ struct Seat {
 // result.
 void fill(const Case& subject, Seat seat, std::uint32_t seed, Arrays arrays);
 
-// Compares the results with those that follow from `fill` with the same seed on every rank. Of very
-// large arrays it checks a sample. Empty if all are right; else the first error, and the number of
+// Compares the results with those that follow from `fill` with the same seed on every rank. Checks
+// a sample of very large arrays. Empty if all are right; else the first error, and the number of
 // errors.
 std::string check(const Case& subject, Seat seat, std::uint32_t seed, Arrays arrays);
 

@@ -80,7 +80,7 @@ void JobState::ended(RankEnd end) {
 }
 
 const RankEnd& JobState::culprit() const {
-  // Among equally likely ones, the first in this order.
+  // The first of equally likely ones in this order.
   const auto order = [&](const RankEnd& end) {
     const auto goodbye = std::ranges::find(goodbyes_, end.rank);
     return std::pair(-likelihood_of_being_first(end), goodbye - goodbyes_.begin());

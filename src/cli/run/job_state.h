@@ -53,7 +53,7 @@ class JobState {
   const std::vector<int>& suspects() const noexcept { return suspects_; }
   // The failure that probably caused the others. Candidates are the first seen, and those that had
   // begun by then. A signal is preferred to an exit with an error, as no peer's death explains it.
-  // Among equals, the rank that left the job first is chosen.
+  // The rank that left the job first wins a tie.
   const RankEnd& culprit() const;
   int failures() const noexcept { return static_cast<int>(failures_.size()); }
 
