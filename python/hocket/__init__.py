@@ -12,7 +12,7 @@ _require_main()
 try:
     from . import _hocket as _hocket
 except ImportError as error:
-    # It says so of whatever ends its own import, of Ctrl-C too.
+    # Reports any exception that ends the import of this package, including Ctrl-C.
     if error.__cause__ is None or isinstance(error.__cause__, Exception):
         raise
     raise error.__cause__ from None
@@ -61,9 +61,9 @@ _prepare_copies()
 
 __version__ = "0.1.0"
 
-#: `source` of a receive from whoever sends first.
+#: `source` of a receive that accepts a message from any rank.
 ANY_SOURCE = -1
-#: `tag` of a receive or a probe of whatever comes first.
+#: `tag` of a receive or a probe that accepts any tag.
 ANY_TAG = -1
 
 __all__ = [

@@ -1,6 +1,8 @@
-"""``python -m hocket`` is the command ``hocket``; of itself it says where, in the package, CMake
-(``--cmake-dir``), a compiler (``--include-dir``) and pkg-config (``--pkg-config-dir``) find the
-library."""
+"""``python -m hocket`` runs the command ``hocket``.
+
+With ``--cmake-dir``, ``--include-dir`` or ``--pkg-config-dir`` it prints the folder of this
+package that CMake, a compiler or pkg-config needs.
+"""
 
 import sys
 

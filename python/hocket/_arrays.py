@@ -1,4 +1,4 @@
-"""What hocket asks of arrays, whosever they are: NumPy's, CuPy's, PyTorch's."""
+"""Questions about arrays of any package: NumPy's, CuPy's, PyTorch's."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def name_of(dtype: Any) -> str:
 
 
 def is_on_gpu(x: Any) -> bool:
-    """Whether an array lies in a GPU's memory. PyTorch's of 8-bit floats cannot be asked otherwise."""
+    """True if an array lies in a GPU's memory. PyTorch's 8-bit floats answer `is_cuda` alone."""
     own = getattr(x, "is_cuda", None)
     return own if isinstance(own, bool) else hasattr(x, "__cuda_array_interface__")
 
@@ -30,7 +30,7 @@ def gpu_of(x: Any) -> Optional[int]:
     Raises
     ------
     InvalidArgument
-        It says that it is of a GPU, and not of which.
+        The array says that it lies on a GPU, but not on which one.
     """
     if not is_on_gpu(x):
         return None
@@ -47,7 +47,7 @@ def gpu_of(x: Any) -> Optional[int]:
 
 
 def _numpy_dtype(name: str) -> Any:
-    """What NumPy takes: it knows bfloat16 and floats of 8 bits by no name."""
+    """The dtype as NumPy takes it. NumPy knows no name for bfloat16 and 8-bit floats."""
     if not name.startswith(("bfloat", "float8")):
         return name
     import ml_dtypes

@@ -1,4 +1,4 @@
-"""Children of ranks, which have a rank's variables and are no ranks."""
+"""Detects child processes of ranks: they inherit a rank's variables without being ranks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PLACE = (
 
 
 def _hydra() -> Optional[int]:
-    """The process that started this one for MPICH; None where the way to it is closed."""
+    """The process that started this one for MPICH; None if the connection to it is closed."""
     try:
         with socket.socket(fileno=os.dup(int(os.environ["PMI_FD"]))) as way:
             return int(struct.unpack("3i", way.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0])
@@ -36,15 +36,15 @@ def _place(rank: Optional[int], size: Optional[int], address: Optional[str]) -> 
 
 
 def mark(rank: int, place: list[Any]) -> None:
-    """Have this rank's children know whose they are."""
+    """Tell this rank's children that they are children of this rank."""
     os.environ[_MARK] = json.dumps([os.getpid(), rank, place, _hydra()])
 
 
 def _end_pool(parent: int, why: str) -> None:
     """End the rank's wait for a pool whose every worker fails while it imports the program.
 
-    A pool starts another worker for each one that ends, without end. The first worker interrupts.
-    While it imports the program, a worker has its name already and nothing else of its own.
+    A pool starts another worker for each one that ends, forever. The first worker interrupts the
+    rank. While it imports the program, a worker has its name already and no other state.
     """
     process = multiprocessing.current_process()
     if getattr(process, "_inheriting", False) and process.name.endswith("-1"):
@@ -58,7 +58,7 @@ def refuse_child(rank: Optional[int], size: Optional[int], address: Optional[str
     Raises
     ------
     InvalidArgument
-        The place is that of the rank that started this process.
+        The place belongs to the rank that started this process.
     """
     place = _place(rank, size, address)
     try:

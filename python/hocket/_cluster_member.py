@@ -1,4 +1,4 @@
-"""What a process of `hocket.Cluster` does for it."""
+"""The tasks that a process of `hocket.Cluster` runs."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from ._spawn import dumps, failure_of
 
 
 class Answer(NamedTuple):
-    """What came of one rank's part."""
+    """The outcome of one rank's part."""
 
-    #: Pickled; of a `Failure` where `is_failure`.
+    #: Pickled result, or a pickled `Failure` if `is_failure`.
     content: bytes
     is_failure: bool
-    #: Whether its communicator has ended.
+    #: True if the rank's communicator has ended.
     is_broken: bool
-    #: The number of the last call that it has made.
+    #: The number of the last call that the rank has made.
     sequence: int
 
 
@@ -37,12 +37,12 @@ def _names(member: Member) -> dict[str, Any]:
 
 
 def greet(member: Member, rank: int) -> Answer:
-    """Say that this process has started."""
+    """Report that this process has started."""
     return _answer(member, rank, lambda: None)
 
 
 def join(member: Member, rank: int, size: int, address: str) -> Answer:
-    """Leave the job that it was in, and join the one that meets at `address`."""
+    """Leave the current job, and join the one that meets at `address`."""
 
     def body() -> None:
         if member.comm is not None:
@@ -73,7 +73,7 @@ def run_cell(member: Member, rank: int, source: str, number: int) -> Answer:
 
     def body() -> None:
         file = f"<cell {number} on rank {rank}>"
-        # So that tracebacks have its lines.
+        # gives tracebacks the cell's lines
         linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
         tree = ast.parse(source, file)
         last: Optional[ast.Expression] = None
@@ -107,10 +107,12 @@ def put(member: Member, rank: int, name: str, value: bytes) -> Answer:
 
 
 def settle(member: Member, rank: int) -> Answer:
-    """After a task that has failed: whether anything of it would reach into the next one."""
+    """After a failed task: true if something that it left would disturb the next one."""
 
     def body() -> bool:
-        gc.collect()  # what frames of it still hold in circles: a call that is given up ends its communicator
+        # collects reference cycles of its frames; a call that is given up there ends its
+        # communicator
+        gc.collect()
         comm = member.comm
         if comm is None:
             return False

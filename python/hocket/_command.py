@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-# Of an installed package, by option.
+# Folders of an installed package, by the option that asks for them.
 FOLDERS = {
     "--cmake-dir": "lib/cmake/hocket",
     "--include-dir": "include",
@@ -39,14 +39,15 @@ def find_command() -> str:
 
 
 def main() -> NoReturn:
-    """Become the command; ``hocket demo`` is the package's own."""
+    """Replace this process by the command; ``hocket demo`` is run by the package itself."""
     if sys.argv[1:2] == ["demo"]:
         from ._demo import main as demo
 
         raise SystemExit(demo(sys.argv[2:]))
     command = find_command()
     if sys.argv[1:2] == ["doctor"]:
-        # It tells of the python3 in PATH: of this one, whose environment may not be activated.
+        # The command describes the python3 in PATH. This makes it describe the running Python,
+        # whose environment may not be activated.
         folders = [os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)]
         os.environ["PATH"] = os.pathsep.join(folders)
     os.execv(command, ["hocket", *sys.argv[1:]])

@@ -1,4 +1,6 @@
-"""What belongs to one process is neither copied nor pickled, and says what to do instead."""
+"""Objects that belong to one process cannot be copied or pickled; the error says what to do
+instead.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes of this host that are kept, and are given one task after another.
+"""Processes of this host that stay alive, and get one task after another.
 
 `hocket.Cluster` and the pytest plugin run their ranks in them. Each ends with the process that
 started it, however that ends.
@@ -22,30 +22,30 @@ from typing import Any, Literal, NamedTuple, Optional
 
 from ._crew_channel import QueuingChannel
 
-# What tells a process that it is a rank of some other job.
+# Variables that make a process a rank of some other job.
 _OTHER_JOBS = ("HOCKET_RANK", "HOCKET_SIZE", "HOCKET_STORE", "HOCKET_KEY", "HOCKET_KEY_FILE")
 
-# The variable in which each member has its mark, behind those of the members that it was started by.
+# This variable holds a member's mark, behind the marks of the members that started it.
 _MARKS = "_HOCKET_CREW_MARKS"
 _MOST_LOOKS = 100
 
 
 class Event(NamedTuple):
-    """What a member has done."""
+    """Something that a member has done."""
 
     kind: Literal["message", "output", "ended"]
     member: int
-    #: A message, or the text that it has printed, or how it has ended.
+    #: A message, printed text, or an exit code.
     content: Any
 
 
-#: In place of an exit code: it went on without its connection to us, and was killed.
+#: Replaces an exit code: the member lost its connection to us, went on running, and was killed.
 CUT_OFF = 1000
 _CUT_OFF_SECONDS = 3.0
 
 
 def how_it_ended(returncode: int) -> str:
-    """In words that follow a name."""
+    """Describe the exit code in words that follow a name."""
     if returncode == CUT_OFF:
         return "replaced its program (exec), or closed descriptors that are not its own; it was killed"
     if returncode >= 0:
@@ -62,12 +62,12 @@ def signal_of(returncode: int) -> int:
 
 
 def fresh_address() -> str:
-    """Where the ranks of one job meet, and no others."""
+    """A new address, at which the ranks of one job meet."""
     return f"unix:hocket-crew-{os.getpid()}-{os.urandom(8).hex()}"
 
 
 def _marked(mark: str) -> list[int]:
-    """The processes that have the mark in their environment, as all have that a member starts."""
+    """The processes that have the mark in their environment: members' descendants inherit it."""
     found = []
     for process in Path("/proc").iterdir():
         with contextlib.suppress(OSError):  # another user's, or gone
@@ -89,8 +89,8 @@ class Member:
         with theirs:
             program = "import sys; from hocket._crew_member import main; main(*map(int, sys.argv[1:]))"
             command = [sys.executable, "-c", program]
-            # The kernel ends it when the thread that starts it does: of that, only the main thread
-            # is sure to stay.
+            # The kernel ends the process when the thread that started it ends. Only the main thread
+            # is sure to live on.
             by_main_thread = threading.current_thread() is threading.main_thread()
             parent = os.getpid() if by_main_thread else 0
             self.process = subprocess.Popen(
@@ -110,7 +110,7 @@ class Member:
         assert self.process.stdout is not None
         self.output = self.process.stdout
         os.set_blocking(self.output.fileno(), False)
-        #: Until it has closed what it prints to.
+        #: False once the member has closed its output.
         self.prints = True
         # Modules that only this process can import must be found by it, too.
         self.send("paths", list(sys.path))
@@ -122,13 +122,14 @@ class Member:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it runs, or is stopped."""
+        """True if the process runs, or is stopped by a signal."""
         return self._look(os.WNOHANG) is None
 
     def await_end(self) -> int:
-        """How it has ended, as subprocess says, or CUT_OFF; waited for, as its channel is closed.
+        """Wait for the end; return the exit code as subprocess has it, or CUT_OFF. The channel is
+        closed.
 
-        The system still knows it until `end`, so that the other members can find out, too.
+        The system still knows the process until `end`, so that the other members can find out, too.
         """
         until = time.monotonic() + _CUT_OFF_SECONDS
         while (returncode := self._look(os.WNOHANG)) is None:
@@ -148,9 +149,9 @@ class Member:
         return found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
 
     def send(self, *message: Any) -> None:
-        """Of plain values. Never waits; `Crew.events` sends what a socket does not take at once.
+        """Send plain values. Never waits: `Crew.events` sends what a socket does not take at once.
 
-        What has ended does not hear it.
+        A message to a member that has ended is dropped.
         """
         with contextlib.suppress(OSError):
             self.channel.send(pickle.dumps(message))
@@ -161,7 +162,7 @@ class Member:
             os.kill(self.pid, number)
 
     def read_output(self) -> str:
-        """What it has printed since."""
+        """Text that the member has printed since the last look."""
         parts = []
         with contextlib.suppress(OSError):
             while part := os.read(self.output.fileno(), 1 << 16):
@@ -170,7 +171,7 @@ class Member:
         return b"".join(parts).decode(errors="replace")
 
     def end(self) -> None:
-        """Now."""
+        """Kill the process now, and close its channels."""
         self.kill()
         self.process.wait()
         for _ in range(_MOST_LOOKS):  # a process may start another one meanwhile
@@ -185,7 +186,7 @@ class Member:
 
 
 class Crew:
-    """Members with numbers from 0. A resource: `close` ends them. Of one thread at a time.
+    """Members, numbered from 0. A resource: `close` ends them. For one thread at a time.
 
     A process that is forked later leaves them alone.
     """
@@ -196,7 +197,7 @@ class Crew:
 
     @property
     def is_ours(self) -> bool:
-        """Whether this process has started them."""
+        """True if this process has started them."""
         return os.getpid() == self._owner
 
     def __getitem__(self, index: int) -> Member:
@@ -206,7 +207,7 @@ class Crew:
         return len(self._members)
 
     def complete(self, n: int) -> list[int]:
-        """Start those of the first `n` that are not there, or have ended; their numbers."""
+        """Start those of the first `n` that are missing or have ended. Returns their numbers."""
         missing = [i for i in range(n) if i not in self._members or not self._members[i].is_alive]
         for index in missing:
             self.end(index)
@@ -220,12 +221,14 @@ class Crew:
             member.end()
 
     def kill(self) -> None:
-        """Send all of them SIGKILL, from any thread; whoever waits for them finds out."""
+        """Send SIGKILL to all members, from any thread. A thread that waits for them sees their
+        end.
+        """
         for member in list(self._members.values()):
             member.kill()
 
     def close(self) -> None:
-        """End all of them."""
+        """End all members."""
         if not self.is_ours:
             return
         members = list(self._members.values())
@@ -236,9 +239,9 @@ class Crew:
             member.end()
 
     def events(self, indices: Iterable[int], timeout: float) -> list[Event]:
-        """What members have done, waited for until the first; empty where time ran out.
+        """Wait for the first events of members. Empty if time ran out.
 
-        What one has printed comes before its message, and before its end.
+        A member's output comes before its message, and before its end.
         """
         members = [self._members[index] for index in indices]
         ready: set[int] = set()
@@ -256,7 +259,7 @@ class Crew:
                     ready.add(key.data)
         found: list[Event] = []
         for member in members:
-            # What it has forked may keep its channel open when it has ended.
+            # A process that the member forked may keep its channel open after the member has ended.
             has_ended = not member.is_alive
             if has_ended or member.index in ready:
                 found.extend(self._events_of(member, has_ended))
@@ -269,7 +272,7 @@ class Crew:
                 messages.append(Event("message", member.index, pickle.loads(message)))
         except (EOFError, OSError):
             ended = True
-        # Whose connection is closed, has ended or ends at once.
+        # A member whose connection is closed has ended, or ends at once.
         ends = [Event("ended", member.index, member.await_end())] if ended else []
         text = member.read_output()
         output = [Event("output", member.index, text)] if text else []
@@ -277,7 +280,7 @@ class Crew:
 
 
 class Labels:
-    """What members print, each line with its member's number before it."""
+    """Shows the members' output, with the member's number in front of each line."""
 
     def __init__(self, show: Callable[[str], Any]) -> None:
         self._show = show
@@ -299,7 +302,7 @@ class Labels:
 
 
 def is_stopped(pid: int) -> bool:
-    """Whether a signal has stopped a process."""
+    """True if a signal has stopped a process."""
     try:
         status = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -308,9 +311,9 @@ def is_stopped(pid: int) -> bool:
 
 
 def processor_time(pid: int, without: Iterable[int] = ()) -> Optional[float]:
-    """Seconds that a process and those that it has started have used, but for some of its threads.
+    """Processor time in seconds of a process and of those it has started, except for some threads.
 
-    None where one of them is at work right now, or would be if it were given a processor.
+    None if one of them is running now, or waits for a processor.
     """
     tick = os.sysconf("SC_CLK_TCK")
     used = 0.0
@@ -334,14 +337,14 @@ def processor_time(pid: int, without: Iterable[int] = ()) -> Optional[float]:
 
 
 class Clock:
-    """Since when something is the same. A value."""
+    """Measures how long something has stayed unchanged. A value."""
 
     def __init__(self) -> None:
         self._seen: Any = None
         self._since = time.monotonic()
 
     def unchanged(self, value: Any) -> float:
-        """For how many seconds it has been this value."""
+        """Seconds for which it has had this value."""
         now = time.monotonic()
         if value != self._seen:
             self._seen, self._since = value, now

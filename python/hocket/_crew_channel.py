@@ -1,6 +1,6 @@
-"""Messages between the members of a crew and whoever started them, over a pair of sockets.
+"""Messages between the members of a crew and the process that started them, over a pair of sockets.
 
-A message is its length, eight bytes, and itself.
+A message is its length in eight bytes, then its content.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ _LENGTH = struct.Struct("!Q")
 
 
 class Channel:
-    """The end of a member: its calls block. A resource; one thread sends and one receives."""
+    """The member's end of a channel; its calls block. A resource; one thread sends and one
+    receives.
+    """
 
     def __init__(self, descriptor: int) -> None:
         self._socket = socket.socket(fileno=descriptor)
@@ -25,7 +27,7 @@ class Channel:
         self._socket.sendall(message)
 
     def receive(self) -> bytes:
-        """The next message; EOFError where the other end is closed."""
+        """The next message; EOFError if the other end is closed."""
         (length,) = _LENGTH.unpack(self._read(_LENGTH.size))
         return bytes(self._read(length))
 
@@ -41,9 +43,9 @@ class Channel:
 
 
 class QueuingChannel:
-    """The end of whoever started a member: no call blocks, as a member may be stopped at any point.
+    """The starter's end of a channel. No call blocks, as a member may be stopped at any point.
 
-    A resource: `close` ends it. Of one thread.
+    A resource: `close` ends it. For one thread.
     """
 
     def __init__(self, ours: socket.socket) -> None:
@@ -60,17 +62,21 @@ class QueuingChannel:
 
     @property
     def has_unsent(self) -> bool:
-        """Whether `flush` has something to do, once the socket takes more."""
+        """True if `flush` has something to do, once the socket takes more."""
         return bool(self._unsent)
 
     def send(self, message: bytes) -> None:
-        """Goes out now as far as the socket takes it, and by `flush`. OSError where nobody hears it."""
+        """Send as much as the socket takes now; `flush` sends the rest. OSError if the other end
+        is closed.
+        """
         self._unsent.append(memoryview(_LENGTH.pack(len(message))))
         self._unsent.append(memoryview(message))
         self.flush()
 
     def flush(self) -> None:
-        """Send what the socket takes. OSError where nobody hears it; then nothing is left."""
+        """Send as much as the socket takes. OSError if the other end is closed; then the queue
+        is empty.
+        """
         try:
             while self._unsent:
                 part = self._unsent[0]
@@ -86,7 +92,7 @@ class QueuingChannel:
             raise
 
     def receive(self) -> Optional[bytes]:
-        """The next message, None where it is not whole yet; EOFError where the other end is closed."""
+        """The next message; None if it is not complete yet; EOFError if the other end is closed."""
         while True:
             while self._filled < len(self._incoming):
                 try:

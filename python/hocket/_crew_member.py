@@ -1,6 +1,6 @@
-"""One process of a crew: `main` is given its end of a pair of sockets, and who started it.
+"""One process of a crew: `main` gets its end of a pair of sockets, and its starter's pid.
 
-Its main thread runs tasks. A second thread listens, so that it can tell what the first one does.
+Its main thread runs tasks. A second thread listens, so that it can report the main thread's state.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 class Member:
-    """This process, as tasks see it: what they keep, and whom they ask."""
+    """This process, as tasks see it: what they keep, and requests to the starter."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -35,18 +35,18 @@ class Member:
         self._answers: dict[int, queue.SimpleQueue[Any]] = {}
         self._tasks: queue.SimpleQueue[tuple[int, bytes]] = queue.SimpleQueue()
         self._may_interrupt = False
-        #: What tasks keep from one to the next.
+        #: Values that tasks keep for later tasks.
         self.kept: dict[str, Any] = {}
-        #: Of the job that this process is a rank of.
+        #: The communicator of the job that this process is a rank of.
         self.comm: Optional[Communicator] = None
 
     def send(self, *message: Any) -> None:
-        """Of plain values."""
+        """Send plain values to the starter. Any thread."""
         with self._sending:
             self._channel.send(pickle.dumps(message))
 
     def ask(self, *request: Any) -> Any:
-        """Send a request to whoever started this process; its answer. Any thread."""
+        """Send a request to the process that started this one; return its answer. Any thread."""
         number = id(request)
         answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._answers[number] = answers
@@ -55,7 +55,9 @@ class Member:
 
     @contextlib.contextmanager
     def interruptible(self) -> Any:
-        """In here an interrupt is raised as KeyboardInterrupt; elsewhere it is ignored."""
+        """Raise KeyboardInterrupt on an interrupt within the context; elsewhere interrupts are
+        ignored.
+        """
         self._may_interrupt = True
         try:
             yield
@@ -63,7 +65,7 @@ class Member:
             self._may_interrupt = False
 
     def run(self) -> None:
-        """Run tasks until whoever started this process is gone."""
+        """Run tasks until the process that started this one is gone."""
         signal.signal(signal.SIGINT, self._interrupt)
         threading.Thread(target=self._listen, name="hocket crew", daemon=True).start()
         while True:
@@ -76,9 +78,10 @@ class Member:
             self.send("done", number, answer)
 
     def rest(self) -> None:
-        """Tell the other ranks that this one has ended its task; not while anything of it goes on.
+        """Tell the other ranks that this one has ended its task, unless a thread of the task still
+        runs.
 
-        Those that wait for it need not wait until their deadlines then.
+        Ranks that wait for this one then fail at once, and not at their deadlines.
         """
         if self.comm is None or any(map(_is_of_the_task, threading.enumerate())):
             return
@@ -100,7 +103,8 @@ class Member:
             while True:
                 self._take(*pickle.loads(self._channel.receive()))
         except (EOFError, OSError):
-            os.kill(os.getpid(), signal.SIGKILL)  # nobody is left who wants anything
+            # the starter is gone, and nobody else wants a result
+            os.kill(os.getpid(), signal.SIGKILL)
 
     def _take(self, kind: str, *rest: Any) -> None:
         if kind == "task":
@@ -129,7 +133,7 @@ class Member:
                 comm.abort(reason)
 
     def _calls(self) -> list[str]:
-        """What each rank was last seen in."""
+        """The last known call of each rank."""
         comm = self.comm
         if comm is None:
             return []
@@ -140,12 +144,12 @@ class Member:
 
 
 def _is_of_the_task(thread: threading.Thread) -> bool:
-    """Whether it may be about to make calls; hocket's own do not."""
+    """True if the thread may be about to make calls. hocket's own threads do not."""
     return thread is not threading.main_thread() and not thread.name.startswith("hocket")
 
 
 def stack_of(thread: threading.Thread) -> list[tuple[str, int, str, str]]:
-    """Where it is: (file, line, function, text), from the outside in."""
+    """The thread's stack as (file, line, function, text), outermost frame first."""
     frame = sys._current_frames().get(thread.ident or 0)
     if frame is None:
         return []
@@ -156,7 +160,7 @@ def stack_of(thread: threading.Thread) -> list[tuple[str, int, str, str]]:
 
 
 def end_with(parent: int) -> None:
-    """Have the kernel end this process when that one has ended, also where this one is stopped."""
+    """Have the kernel end this process when `parent` ends, even while this process is stopped."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:  # too late

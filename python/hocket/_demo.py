@@ -1,4 +1,4 @@
-"""``hocket demo``: what hocket does, for whoever has just installed it."""
+"""``hocket demo`` shows a new user what hocket does."""
 
 from __future__ import annotations
 

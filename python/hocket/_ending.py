@@ -1,4 +1,4 @@
-"""How a rank's process ends: not before its calls on GPUs have, and the other ranks hear why."""
+"""The end of a rank's process: it waits for calls on GPUs, and tells the other ranks the reason."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ from ._hocket import _begin_end, _finish_calls, _tell_end
 
 
 def prepare() -> None:
-    """Called by `init`. A child of multiprocessing ends by ``os._exit``, which calls no handlers."""
+    """Register the handlers; `init` calls it. A child of multiprocessing ends by ``os._exit``,
+    which calls no atexit handlers.
+    """
     process = sys.modules.get("multiprocessing.process")
     if process is None or process.parent_process() is None:
         return
     from multiprocessing import util
 
-    # Last of all; and not in children of this one, as it remembers the process.
+    # Runs last, and not in children of this process, as it remembers its pid.
     util.Finalize(None, _end_child, exitpriority=-1000)
 
 
 def summary_of(error: BaseException) -> str:
-    """In one line, also where the exception cannot say what it is."""
+    """Describe the exception in one line, even if its `__str__` fails."""
     name = type(error).__name__
     try:
         text = " ".join(str(error).split())
@@ -31,7 +33,9 @@ def summary_of(error: BaseException) -> str:
 
 
 def reason_of(error: Optional[BaseException]) -> str:
-    """What the other ranks are told of an exception that ends this one; empty: it is no failure."""
+    """The reason that other ranks get for an exception that ends this rank; empty if it is no
+    failure.
+    """
     if error is None or isinstance(error, GeneratorExit):
         return ""
     if not isinstance(error, SystemExit):
@@ -45,7 +49,7 @@ def reason_of(error: Optional[BaseException]) -> str:
 
 
 def _end() -> None:
-    """The process has an uncaught exception behind it, or none."""
+    """Runs as Python ends, with or without an uncaught exception."""
     error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
     _tell_end(reason_of(error))
     _begin_end()
@@ -53,7 +57,9 @@ def _end() -> None:
 
 
 def _end_child() -> None:
-    """What went wrong has been printed by then; an exception that ends the child goes first."""
+    """End a child after its calls on GPUs. Their failure sets the exit code, unless an exception
+    does.
+    """
     ended_by = sys.exc_info()[1]
     _tell_end(reason_of(ended_by))
     if _finish_calls():
@@ -62,5 +68,5 @@ def _end_child() -> None:
         sys.exit(1)
 
 
-# The exit code is seen to by a handler of the process's, which comes after Python's end.
+# The exit code is set by a handler of the process, which runs after Python's end.
 atexit.register(_end)

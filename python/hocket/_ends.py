@@ -1,4 +1,4 @@
-"""Calls that have ended are told of, in threads that are started for the first of them."""
+"""Notifies handles of calls that have ended, in threads that start with the first such call."""
 
 from __future__ import annotations
 
@@ -11,17 +11,20 @@ from ._hocket import Work, _Endings
 
 
 class Handle(Protocol):
-    """What the ends of calls are told to."""
+    """An object that is notified when a call ends."""
 
     def complete(self) -> None:
-        """The call has ended: give its future the value."""
+        """Give the call's future its value; the call has ended."""
 
 
 class _Telling:
-    """Who is being told. As Python ends nobody is any more: other packages' code in C++, such as that of
-    PyTorch's futures, does not survive it that Python then ends the thread."""
+    """Counts the notifications under way, and stops new ones when Python ends.
 
-    SECONDS = 2.0  # that the end waits for those who are being told
+    C++ code of other packages, such as PyTorch's futures, crashes when Python ends its thread
+    inside it.
+    """
+
+    SECONDS = 2.0  # the longest wait of Python's end for notifications under way
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -51,9 +54,9 @@ class _Telling:
 
 
 class Ends:
-    """Tells handles that their calls have ended, in threads that are started for the first of them.
+    """Notifies handles that their calls have ended, in threads that start with the first such call.
 
-    One of the threads waits at any time; whoever is called may take as long as it likes.
+    One thread always waits, so a handle may take as long as it likes.
     """
 
     def __init__(self, name: str = "hocket torch") -> None:
@@ -76,11 +79,11 @@ class Ends:
 
     @property
     def has_stopped(self) -> bool:
-        """Whether nobody is told any more, as Python ends."""
+        """True if handles are notified no longer, because Python ends."""
         return self._telling.has_stopped
 
     def close(self) -> None:
-        """No more will be watched: the threads end when all that is has ended."""
+        """Watch no further calls. The threads end once the calls already watched have ended."""
         self._endings.close()
 
     def _keep_one_waiting(self) -> None:

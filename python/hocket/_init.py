@@ -1,4 +1,4 @@
-"""How a process joins its job."""
+"""`hocket.init`: a process joins its job."""
 
 from __future__ import annotations
 
@@ -27,30 +27,30 @@ def init(
 ) -> Communicator:
     """Join the job that this process was started in, or make a world of one.
 
-    Under ``hocket run``, torchrun, Open MPI, MPICH or Slurm nothing need be given; what is given wins
-    over the environment.
+    Under ``hocket run``, torchrun, Open MPI, MPICH or Slurm no argument is needed. Arguments take
+    precedence over the environment.
 
     Parameters
     ----------
     rank, size : int, optional
         This process's number, from 0, and how many there are.
     address : str, optional
-        Where the ranks meet: "host:port" of rank 0, or "unix:NAME".
+        The meeting point of the ranks: "host:port" of rank 0, or "unix:NAME".
     key : bytes or path, optional
         The job's secret: 32 bytes, or a file made by ``hocket key FILE``.
     timeout : float or datetime.timedelta, optional
         Seconds for all ranks to come; 300 by default.
     deadline : float or datetime.timedelta, optional
-        Seconds that a call may take unless it says otherwise; HOCKET_DEADLINE or 300 by default.
+        Default limit of a call in seconds; HOCKET_DEADLINE or 300 by default.
     engines : iterable of str, optional
         Names of engines, best first; by default all there are.
     bootstrap : Bootstrap, optional
         A process group of your own to join by, instead of what the environment says. It is used for
         setting up alone.
     mpi : mpi4py.MPI.Intracomm, optional
-        The same by a communicator of mpi4py: its ranks become the world's.
+        A communicator of mpi4py to join by: its ranks become the world's.
     name : str, optional
-        What messages call the communicator.
+        The communicator's name in messages.
 
     Returns
     -------

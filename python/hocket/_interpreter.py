@@ -1,4 +1,4 @@
-"""Whether Python code may import what hocket is made of."""
+"""Refuses to be imported in a subinterpreter."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from __future__ import annotations
 def require_main() -> None:
     """Raise ImportError in a subinterpreter.
 
-    What is bound there is one for the process. To begin to import it once more is enough for the
-    main interpreter's communicators to take no argument any more.
+    hocket's C++ types exist once in a process. A second import, even a partial one, would leave the
+    main interpreter's communicators unable to take arguments.
     """
     try:
         import _interpreters as interpreters  # type: ignore[import-not-found, unused-ignore]

@@ -1,4 +1,4 @@
-"""What starts several ranks was given."""
+"""Checks of the arguments of functions that start several ranks."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 from .errors import InvalidArgument
 
-_MOST = 1024  # processes; `hocket run` starts no more
+_MOST = 1024  # processes; the limit of `hocket run`, too
 
 
 def number_of_ranks(who: str, n: Any, most: int = _MOST) -> int:
-    """`n`, where that many ranks can be started by `who`."""
+    """Return `n` if `who` can start that many ranks; else raise."""
     try:
         count = operator.index(n)
     except TypeError:
@@ -24,7 +24,7 @@ def number_of_ranks(who: str, n: Any, most: int = _MOST) -> int:
 
 
 def require_function(who: str, fn: Any, n: Any) -> None:
-    """Refuses an `fn` that cannot be called; says so where it was swapped with `n`."""
+    """Refuse an `fn` that cannot be called. The error tells if it was swapped with `n`."""
     if callable(fn):
         return
     advice = f"the function comes first, then the number of ranks: {who}(fn, {fn!r})"

@@ -1,4 +1,4 @@
-"""Keywords of hocket's functions: which they take, and which of them was meant."""
+"""Keywords of hocket's functions: the ones that exist, and the one that a typo meant."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from typing import Any, Callable, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-#: One meaning: calls have `deadline`, as in C++; what waits has `timeout`. Each is taken for the other.
+#: Two words with one meaning: calls take `deadline`, as in C++, and waits take `timeout`. Either is
+#: accepted for the other.
 WORDS = ("deadline", "timeout")
 
 
 def names_of(function: Any) -> tuple[str, ...]:
-    """The arguments that a bound function takes by keyword, as its signature has them."""
+    """The arguments that a function of the C++ module takes by keyword, from its signature."""
     return _names_in(function.__nb_signature__[0][0])
 
 
-# All of hocket's are asked for while it is imported, in one thread: of several that parse at once,
-# Python 3.11 gives one a SystemError (python/cpython#106905).
+# All signatures of hocket are parsed during its import, in one thread. If several threads parse at
+# once, Python 3.11 gives one a SystemError (python/cpython#106905).
 @functools.cache
 def _names_in(signature: str) -> tuple[str, ...]:
     try:
@@ -31,7 +32,7 @@ def _names_in(signature: str) -> tuple[str, ...]:
 
 
 def explain(function: Any, given: Iterable[str]) -> None:
-    """Raise what was wrong, where it was a keyword."""
+    """Raise InvalidArgument if the error came from a wrong keyword."""
     import difflib
 
     names = names_of(function)
@@ -49,7 +50,7 @@ def explain(function: Any, given: Iterable[str]) -> None:
 
 
 def takes_either(function: F) -> F:
-    """Has a function of Python's that takes `deadline` take `timeout` for it."""
+    """Make a Python function that takes `deadline` accept `timeout`, too."""
 
     @functools.wraps(function)
     def call(*args: Any, **given: Any) -> Any:

@@ -10,7 +10,7 @@ from .errors import InvalidArgument
 
 
 def _ranks(line: str) -> Optional[list[int]]:
-    """Those that the line names: "", "0", "0,2", "1-3"."""
+    """The ranks that the line names: "", "0", "0,2", "1-3". None for all."""
     found: list[int] = []
     for part in filter(None, re.split(r"[,\s]+", line.strip())):
         match = re.fullmatch(r"(\d+)(?:-(\d+))?", part)
@@ -22,10 +22,10 @@ def _ranks(line: str) -> Optional[list[int]]:
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """What ``%load_ext hocket`` calls."""
+    """Registers hocket's magics; called by ``%load_ext hocket``."""
 
     def ranks(line: str, cell: str) -> None:
-        """Run the cell on all ranks of the cluster that was made last, or on those named."""
+        """Run the cell on the ranks of the newest cluster: on all, or on those named."""
         from .cluster import current
 
         current().run_cell(cell, _ranks(line))

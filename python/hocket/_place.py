@@ -1,4 +1,4 @@
-"""Where a thread of this program is, for those who wait for it in another process."""
+"""Tells waiting processes which line of the program a thread of this process executes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 
 from . import _hocket
 
-# Python's own modules, and this package; what is installed lies in folders of these names.
+# Folders of Python's own modules and of this package. Installed packages lie in `_INSTALLED`.
 _LIBRARIES = (os.path.dirname(os.__file__) + "/", os.path.dirname(__file__) + "/", "<frozen ")
 _INSTALLED = ("/site-packages/", "/dist-packages/")
 _MOST = 120  # letters of a file's name
@@ -26,7 +26,9 @@ def _shown(file: str) -> str:
 
 
 def describe(thread: int) -> str:
-    """Return "FILE:LINE in FUNCTION" of the innermost frame that is of no library, "" without one."""
+    """Return "FILE:LINE in FUNCTION" of the innermost frame outside of libraries; "" without
+    one.
+    """
     innermost = frame = sys._current_frames().get(thread)
     while frame is not None and _is_of_a_library(frame.f_code.co_filename):
         frame = frame.f_back
@@ -39,6 +41,6 @@ def describe(thread: int) -> str:
 
 
 def prepare() -> None:
-    """Have this process answer, until the interpreter ends."""
+    """Answer such questions in this process, until the interpreter ends."""
     _hocket._tell_places(describe)
     atexit.register(_hocket._tell_places, None)

@@ -1,4 +1,4 @@
-"""What a pool's workers on GPUs do with arrays: CuPy's."""
+"""Operations of a pool's GPU workers on arrays, by CuPy."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class CupyArrays:
             yield
 
     def at_worker(self, worker: int) -> AbstractContextManager[Any]:
-        """What makes a worker's device and stream the current ones."""
+        """A context in which a worker's device and stream are the current ones."""
         return self._at(worker)
 
     def at_caller(self, worker: int) -> AbstractContextManager[Any]:
-        """What makes a worker's device the current one, in the caller's thread."""
+        """A context in which a worker's device is the current one, in the caller's thread."""
         context: AbstractContextManager[Any] = self.module.cuda.Device(self.devices[worker])
         return context
 

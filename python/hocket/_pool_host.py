@@ -1,4 +1,4 @@
-"""What a pool's workers of the host do with arrays: NumPy's."""
+"""Operations of a pool's host workers on arrays, by NumPy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .errors import InvalidArgument
 
 
 def require_unmasked(array: Any) -> None:
-    """Of any package's array."""
+    """Refuse an array of any package that has masked elements."""
     if np.ma.is_masked(array):
         raise InvalidArgument("an array has a mask, which would be lost; pass x.filled(value)")
 
@@ -31,11 +31,13 @@ class HostArrays:
         return []
 
     def at_worker(self, worker: int) -> AbstractContextManager[Any]:
-        """What makes a worker's device and stream the current ones."""
+        """A context in which a worker's device and stream are the current ones; nothing on the
+        host.
+        """
         return nullcontext()
 
     def at_caller(self, worker: int) -> AbstractContextManager[Any]:
-        """What makes a worker's device the current one, in the caller's thread."""
+        """A context in which a worker's device is the current one; nothing on the host."""
         return nullcontext()
 
     def empty(self, worker: int, shape: Sequence[int], dtype: Any) -> Any:

@@ -19,11 +19,11 @@ class PoolWorker:
 
     #: Its number, from 0.
     index: int
-    #: How many workers there are.
+    #: Number of workers.
     size: int
     #: Its GPU's number; None for a worker of the host.
     device: Optional[int]
-    #: Among the workers: rank i is worker i. Valid during the call.
+    #: The communicator of the workers: rank i is worker i. Valid during the call.
     communicator: Communicator
 
 
@@ -60,7 +60,7 @@ class Workers:
 
     @property
     def size(self) -> int:
-        """How many workers there are."""
+        """Number of workers."""
         return self._pool.size
 
     @property
@@ -70,7 +70,7 @@ class Workers:
 
     @property
     def is_closed(self) -> bool:
-        """Whether the workers have ended."""
+        """True if the workers have ended."""
         return self._pool.is_closed
 
     @property
@@ -85,8 +85,10 @@ class Workers:
         return streams
 
     def close(self) -> None:
-        """End the workers' threads; again is fine. Other calls are refused afterwards."""
-        self._pool.close()  # which may refuse, and then is to be done later
+        """End the workers' threads. A second call does nothing; other calls are refused
+        afterwards.
+        """
+        self._pool.close()  # may refuse; the finalizer then closes the pool later
         self._finalizer.detach()
 
     def __exit__(self, *_: object) -> None:
@@ -115,12 +117,12 @@ class Workers:
         func : callable
             Gets a `PoolWorker` first. On GPUs its device and stream are the current ones.
         workers : sequence of int, optional
-            Those that run; by default all.
+            The workers that run the function; by default all.
 
         Returns
         -------
         list
-            What each returned, in the order of `workers`.
+            Each worker's return value, in the order of `workers`.
         """
         chosen = self._choose(workers)
         results: list[Any] = [None] * len(chosen)
@@ -143,8 +145,8 @@ class Workers:
     ) -> list[Any]:
         """Call ``func(*items, **kwargs)`` for the items of the iterables, shared out among workers.
 
-        Item i goes to worker i; where there are more, it goes around. Without iterables each worker
-        makes one call.
+        Item i goes to worker i modulo the number of workers. Without iterables each worker makes
+        one call.
 
         Parameters
         ----------
@@ -153,7 +155,7 @@ class Workers:
         *iterables
             The shortest counts.
         workers : sequence of int, optional
-            Those that work; by default all.
+            The workers that take items; by default all.
 
         Returns
         -------
@@ -184,7 +186,7 @@ class Workers:
             try:
                 with self._arrays.at_worker(index):
                     body(index, communicator)
-            except SystemExit as error:  # which is not the caller's end
+            except SystemExit as error:  # an exit of a worker does not end the caller
                 raise RuntimeError(
                     f"worker {index} of {self!r} ended before its function had returned: SystemExit: {error}"
                 ) from error

@@ -19,7 +19,9 @@ def move(
     boxes: Sequence[tuple[Box, Box]],
     order: str,
 ) -> Any:
-    """One all_to_all_v, on the current stream. `boxes`: what each rank holds and wants."""
+    """Move the data by one all_to_all_v, on the current stream. `boxes`: each rank's source and
+    target.
+    """
     xp = _package(x)
     if out is None:
         out = _empty(x, target.shape, order)
@@ -54,7 +56,7 @@ def _empty(x: Any, shape: Sequence[int], order: str) -> Any:
 
 
 def _within(box: Box, other: Box) -> tuple[slice, ...]:
-    """Where `other` is in the array of `box`."""
+    """The slices of `other` within the array of `box`."""
     found = []
     for low, high, a, b in zip(box.lower, box.upper, other.lower, other.upper):
         first = min(max(low, a), high)

@@ -15,9 +15,10 @@ from .errors import Error, InvalidArgument
 
 @contextlib.contextmanager
 def announcing(comm: Optional[Communicator]) -> Iterator[None]:
-    """Arguments that are refused in here are refused for all ranks, which wait for nothing.
+    """Refuse for all ranks if the body refuses an argument, so that no rank waits.
 
-    So is whatever else an argument's own methods raise. Without a communicator nobody is told.
+    Other exceptions of an argument's own methods count, too. Without a communicator no rank hears
+    of it.
     """
     try:
         yield
@@ -36,9 +37,9 @@ def announcing(comm: Optional[Communicator]) -> Iterator[None]:
 
 
 def collective(function: F) -> F:
-    """Has a function of Python's that all ranks call refuse for all what it does not take.
+    """Make a Python function that all ranks call refuse wrong arguments for all of them.
 
-    The communicator is an argument, or the `_comm` of the first one. `takes_either` is in it.
+    The communicator is an argument, or the `_comm` of the first one. Includes `takes_either`.
     """
     either = takes_either(function)
 

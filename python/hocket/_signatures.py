@@ -1,4 +1,4 @@
-"""What `inspect.signature` and `help` say of hocket's functions, which nanobind does not tell them."""
+"""Signatures for `inspect.signature` and `help`, which nanobind does not provide."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class SignatureOfBound:
     def __get__(self, function: Any, owner: Any = None) -> inspect.Signature:
         if function is None:
             raise AttributeError("__signature__")
-        inner = getattr(function, "__func__", None)  # of a method that is bound to its object
+        inner = getattr(function, "__func__", None)  # for a method that is bound to an object
         try:
             signature = _parsed((inner or function).__nb_signature__[0][0])
         except (SyntaxError, ValueError, IndexError):

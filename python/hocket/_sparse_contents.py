@@ -1,4 +1,4 @@
-"""Sparse arrays as messages: what describes them, what they hold, and back."""
+"""Sparse arrays as messages: descriptions, contents, and conversion both ways."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .errors import InvalidArgument
 Sparse = Any
 
 _FORMATS = ("csr", "csc", "coo")
-# By the numbers that DType has in C++; NumPy lacks bfloat16, the tenth.
+# Dtypes by DType's numbers in C++; NumPy lacks bfloat16, the tenth.
 _NAMES = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 - float32 float64"
 _DTYPES = {
     code: np.dtype(name)
@@ -29,14 +29,16 @@ _ALIGNMENT = 16  # of each part in the message, so that any element type can be 
 
 
 class Kind(NamedTuple):
-    """Whose sparse arrays: the module that has the classes, and that of their arrays."""
+    """The package of sparse arrays: the module of the classes, and the module of their dense
+    arrays.
+    """
 
     sparse: Any
     xp: Any
 
 
 class Description(NamedTuple):
-    """What travels ahead of the contents, as so many int64."""
+    """Travels ahead of the contents, as int64 values."""
 
     format: int
     is_array: int  # SciPy's and CuPy's *_array, whose * is elementwise, not *_matrix
@@ -51,7 +53,7 @@ class Description(NamedTuple):
 
     @property
     def offsets(self) -> tuple[int, int, int, int]:
-        """Where each part begins in the message, in bytes, and where it ends."""
+        """Offsets in bytes of the three parts in the message, and the offset of its end."""
         places = [0]
         for dtype, size in zip(self.dtypes, self.sizes):
             end = places[-1] + size * _DTYPES[dtype].itemsize
@@ -78,14 +80,14 @@ def decode(row: Any) -> Description:
 
 # --- Arguments --------------------------------------------------------------------------------
 def holds_sparse(array: Any) -> bool:
-    """Whether it is a sparse array of SciPy or CuPy, or a list that begins with one."""
+    """True for a sparse array of SciPy or CuPy, or a list that begins with one."""
     if isinstance(array, (list, tuple)):
         return bool(array) and holds_sparse(array[0])
     return _find_kind(array) is not None
 
 
 def _find_kind(array: Any) -> Optional[Kind]:
-    # Whoever has such an array has imported its package.
+    # A program that has such an array has imported its package.
     for package, arrays in (("scipy.sparse", "numpy"), ("cupyx.scipy.sparse", "cupy")):
         module = sys.modules.get(package)
         if module is not None and module.issparse(array):
@@ -119,7 +121,9 @@ def _parts(array: Sparse) -> tuple[Any, Any, Any]:
 
 
 def _require_sound(array: Sparse, parts: tuple[Any, Any, Any], name: str) -> None:
-    """SciPy looks at no index when it makes or adds arrays: a wrong one would end another rank."""
+    """SciPy checks no index when it makes or adds arrays. A wrong index could crash another
+    rank.
+    """
     values, first, second = parts
     if array.format == "coo":
         axes = [("row", first, array.shape[0]), ("col", second, array.shape[1])]
@@ -160,7 +164,7 @@ class Message(NamedTuple):
 def make_message(array: Sparse, name: str) -> Message:
     kind = kind_of(array, name)
     parts = _parts(array)
-    if kind.xp is np:  # a GPU's would have to be waited for
+    if kind.xp is np:  # an array on a GPU is not checked, as that needs a wait
         _require_sound(array, parts, name)
     codes = [_code(part.dtype, name) for part in parts]
     sizes = [int(part.size) for part in parts]
@@ -185,7 +189,7 @@ def make_messages(arrays: Any, comm: Communicator, name: str) -> list[Message]:
 
 @contextlib.contextmanager
 def on(stream: Stream, kind: Kind) -> Iterator[None]:
-    """Copies of CuPy's in here go where the call goes."""
+    """Runs CuPy's copies within the context on the call's stream."""
     if stream is None or kind.xp is np:
         yield
         return
@@ -197,7 +201,7 @@ def on(stream: Stream, kind: Kind) -> Iterator[None]:
 
 # --- Contents ---------------------------------------------------------------------------------
 def pack(messages: Sequence[Message], xp: Any) -> tuple[Any, list[int]]:
-    """All contents one after the other as bytes, and each message's length."""
+    """All contents one after the other as bytes, and the length of each message."""
     lengths = [message.description.offsets[3] for message in messages]
     packed = xp.empty(sum(lengths), "uint8")
     start = 0
@@ -241,7 +245,7 @@ def lengths_of(table: Any) -> list[int]:
 
 
 def assign(out: Sparse, result: Sparse) -> None:
-    """Have `out` become `result`: contents, shape and element type; its own format stays."""
+    """Make `out` hold `result`: contents, shape and element type. The format of `out` stays."""
     kind = kind_of(out, "out")
     if result.format != out.format:
         result = result.asformat(out.format)

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Failure(NamedTuple):
-    """How one rank failed."""
+    """The failure of one rank."""
 
     rank: int
     when: int  # time.monotonic_ns(): one clock for all processes of a host
@@ -41,7 +41,9 @@ def dumps(value: Any) -> bytes:
 
 
 class _ForOthers(pickle.Pickler):
-    """Refuses what other processes could not import, which pickle carries as a name."""
+    """Pickle for new processes. Refuses functions that pickle stores by a name they cannot
+    import.
+    """
 
     def reducer_override(self, value: Any) -> Any:
         if not isinstance(value, (type, types.FunctionType)):
@@ -56,7 +58,7 @@ class _ForOthers(pickle.Pickler):
 
 
 def dumps_for_others(value: Any) -> bytes:
-    """The same of what is sent to new processes."""
+    """The same for data that is sent to new processes."""
     try:
         import cloudpickle
     except ImportError:
@@ -67,19 +69,19 @@ def dumps_for_others(value: Any) -> bytes:
 
 
 def failure_of(rank: int, when: int, error: BaseException) -> bytes:
-    """A pickled `Failure`, without the exception where that cannot be pickled."""
+    """A pickled `Failure`, without the exception if that cannot be pickled."""
     text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     summary = summary_of(error)
     try:
         content = dumps(Failure(rank, when, error, summary, text))
-        pickle.loads(content)  # some exceptions can be written, but not read
+        pickle.loads(content)  # some exceptions can be pickled, but not unpickled
         return content
     except Exception:
         return pickle.dumps(Failure(rank, when, None, summary, text))
 
 
 class RankError(Exception):
-    """A rank's own account of its failure; the cause of what `spawn` raises."""
+    """A rank's traceback, as the cause of the exception that `spawn` raises."""
 
 
 def spawn(fn: Callable[..., T], n: int, *args: Any) -> list[T]:
@@ -93,26 +95,26 @@ def spawn(fn: Callable[..., T], n: int, *args: Any) -> list[T]:
         Called in each process with its communicator. Functions of notebooks and of ``__main__``
         need the package cloudpickle; functions of modules do not.
     n : int
-        How many.
+        Number of processes.
     *args
         Passed on, pickled.
 
     Returns
     -------
     list
-        What each rank returned, in order; it is pickled.
+        Each rank's return value, in order; it is pickled.
 
     Raises
     ------
     Exception
-        The first one that a rank raised, with that rank's traceback as its cause; the other ranks
+        The first exception of any rank, with that rank's traceback as its cause. The other ranks
         are ended.
     """
     require_function("hocket.spawn", fn, n)
     n = number_of_ranks("hocket.spawn", n)
     with tempfile.TemporaryDirectory(prefix="hocket-spawn-") as folder:
         here = Path(folder)
-        # Modules that only this process can import must be found by the others, too.
+        # The other ranks must also find modules that only this process can import.
         task = pickle.dumps((list(sys.path), dumps_for_others((fn, args))))
         (here / "task").write_bytes(task)
         returncode, output = _run(here, n)
@@ -129,7 +131,7 @@ def spawn(fn: Callable[..., T], n: int, *args: Any) -> list[T]:
 
 
 def _run(folder: Path, n: int) -> tuple[int, str]:
-    """Runs the ranks to their end; shows what they print, and returns its last lines."""
+    """Run the ranks to their end. Shows their output, and returns its last lines."""
     package = str(Path(__file__).parent.parent)
     paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
     command = [find_command(), "run", "-n", str(n), "--"]
@@ -146,7 +148,7 @@ def _run(folder: Path, n: int) -> tuple[int, str]:
     lines: list[str] = []
     try:
         assert process.stdout is not None
-        for line in process.stdout:  # by sys.stdout, as notebooks show that alone
+        for line in process.stdout:  # notebooks show sys.stdout alone
             lines = [*lines[-49:], line]
             sys.stdout.write(line)
         return process.wait(), "".join(lines)
@@ -157,7 +159,7 @@ def _run(folder: Path, n: int) -> tuple[int, str]:
 
 
 def raise_failure(who: str, failure: Failure) -> None:
-    """Raise it in the caller, whose own end a rank's SystemExit is not."""
+    """Raise the failure in the caller. A rank's SystemExit does not end the caller."""
     account = RankError(f"rank {failure.rank} failed:\n{failure.traceback}")
     if failure.error is None:
         raise RuntimeError(f"{who}rank {failure.rank}: {failure.summary}") from account

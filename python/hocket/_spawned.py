@@ -12,14 +12,14 @@ from hocket._spawn import dumps, failure_of
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Whole or not at all: the rank may be ended at any time."""
+    """Write a file atomically, as the rank may be ended at any time."""
     partial = path.with_suffix(".partial")
     partial.write_bytes(content)
     partial.rename(path)
 
 
 def main(folder: Path) -> None:
-    """Run the task of `folder` and leave what came of it there."""
+    """Run the task of `folder` and leave its result there."""
     paths, task = pickle.loads((folder / "task").read_bytes())
     sys.path[:] = paths
     with hocket.init() as comm:
@@ -27,7 +27,7 @@ def main(folder: Path) -> None:
         try:
             fn, args = pickle.loads(task)
             result = dumps(fn(comm, *args))
-            comm.close()  # which raises what has become of its last calls on a GPU
+            comm.close()  # raises errors of its last calls on a GPU
         except BaseException as error:
             when = time.monotonic_ns()
             _write(folder / f"failure-{rank}", failure_of(rank, when, error))

@@ -46,6 +46,6 @@ def stream_chunks(
             work.wait_event(loaded)
             use(targets, first, last)
             used.append(work.record())
-    # Their memory belongs to the stream for loading, and is used on the other one.
+    # The chunks' memory belongs to the loading stream, and is used on the other one.
     load.wait_event(used[-1])
     caller.wait_event(used[-1])

@@ -15,7 +15,7 @@ from ._job import number_of_ranks, require_function
 
 T = TypeVar("T")
 
-_MOST = 2**31 - 1  # what the library is asked, which knows its own limit
+_MOST = 2**31 - 1  # limit for this check; the library has its own
 
 
 def run_threads(fn: Callable[..., T], n: int, *args: Any) -> list[T]:
@@ -26,21 +26,21 @@ def run_threads(fn: Callable[..., T], n: int, *args: Any) -> list[T]:
     Parameters
     ----------
     fn : callable
-        Called in each thread with a communicator of its own.
+        Called in each thread with the communicator of its rank.
     n : int
-        How many.
+        Number of threads.
     *args
         Passed on, the same objects in every thread.
 
     Returns
     -------
     list
-        What each rank returned, in order.
+        Each rank's return value, in order.
 
     Raises
     ------
     Exception
-        The first one that a rank raised; the others are aborted.
+        The first exception of any rank; the others are aborted.
     """
     require_function("hocket.run_threads", fn, n)
     n = number_of_ranks("hocket.run_threads", n, _MOST)
@@ -77,16 +77,16 @@ def run_threads(fn: Callable[..., T], n: int, *args: Any) -> list[T]:
             ended.append(True)
             running.release()
 
-    # Signals arrive in the main thread, which is therefore left free to be interrupted: at any point,
-    # so it uses nothing of `threading`, whose locks that can break. A signal that comes just before it
-    # sleeps does not wake it, so it never sleeps for long.
+    # Signals arrive in the main thread, so the ranks run in other threads and leave it free. An
+    # interrupt at any point can break a lock of `threading`, so this thread uses none. A signal
+    # just before a sleep does not end that sleep, so each sleep is short.
     running.acquire()
     try:
         _thread.start_new_thread(run, ())
         while not ended:
             running.acquire(timeout=0.05)
     except BaseException:
-        stopped.append(True)  # what begins later ends at once
+        stopped.append(True)  # ranks that begin later end at once
         for _ in range(100):
             if begun:
                 break
@@ -96,7 +96,7 @@ def run_threads(fn: Callable[..., T], n: int, *args: Any) -> list[T]:
                 comm.abort("interrupted")
             running.acquire(timeout=0.05)
         raise
-    if failure and isinstance(failure[0], SystemExit):  # which is not the caller's end
+    if failure and isinstance(failure[0], SystemExit):  # an exit of a rank does not end the caller
         raise RuntimeError(
             f"hocket.run_threads: a rank ended before its function had returned: SystemExit: {failure[0]}"
         ) from failure[0]
@@ -106,7 +106,9 @@ def run_threads(fn: Callable[..., T], n: int, *args: Any) -> list[T]:
 
 
 def _end_child(error: Optional[BaseException]) -> NoReturn:
-    """End what a rank has forked where `fn` ends: the rest of the thread is its parent's."""
+    """End a process that `fn` forked when `fn` returns there: the rest of this code is for the
+    parent.
+    """
     code: Any = 1
     if error is None:
         code = 0

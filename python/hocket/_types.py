@@ -1,4 +1,4 @@
-"""Types that signatures speak of."""
+"""Types of arguments and results in signatures."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any, Literal, NamedTuple, Optional, TypeVar, Union
 #: protocol or the CUDA array interface.
 Array = Any
 
-#: The same, of a call whose result is of the same type.
+#: The same, for a call whose result has the argument's type.
 ArrayT = TypeVar("ArrayT")
 
-#: What a reduction does with two elements.
+#: Operator of a reduction, applied to two elements at a time.
 Op = Literal["sum", "product", "prod", "min", "max", "avg", "band", "bor", "bxor"]
 
-#: Seconds, infinity for ever, None for the default.
+#: Seconds; infinity for no limit, None for the default.
 Timeout = Optional[Union[float, timedelta]]
 
 
@@ -25,13 +25,13 @@ Stream = Any
 
 
 def type_in_words(value: object) -> str:
-    """Of a value that was given in another's place: "an int", "None"."""
+    """Names the type of a value that was passed by mistake: "an int", "None"."""
     name = type(value).__name__
     return "None" if value is None else f"{'an' if name[0] in 'aeioAEIO' else 'a'} {name}"
 
 
 class Received(NamedTuple):
-    """Who sent a received message, and how many elements came."""
+    """The sender and tag of a received message, and its number of elements."""
 
     source: int
     tag: int
@@ -39,7 +39,7 @@ class Received(NamedTuple):
 
 
 class Envelope(NamedTuple):
-    """Of a message that is there and that nobody has taken: who sent it, and what it is."""
+    """Describes a message that has arrived and was not yet received."""
 
     source: int
     tag: int

@@ -1,4 +1,4 @@
-"""Several calls at once: `await`, callbacks, and waiting for whichever ends first."""
+"""Waiting for several calls at once: `await`, callbacks, and waits for the first to end."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from .errors import InvalidArgument
 if TYPE_CHECKING:  # which takes its time
     import asyncio
 
-# How often calls on GPUs are looked at, which tell nobody of their end.
+# Interval between looks at calls on GPUs, which do not signal their end.
 _LOOK_SECONDS = 0.001
-# What calls with callbacks may take once the program has ended, and then their callbacks.
+# At the program's end, limit for calls with callbacks, and again for the callbacks.
 _SECONDS_AT_END = 2.0
-# How long a thread waits before it asks for signals.
+# Longest sleep of a thread before it checks for signals.
 _SIGNAL_SECONDS = 0.05
 
 
@@ -35,7 +35,7 @@ _SIGNAL_SECONDS = 0.05
 
 
 class _Loop:
-    """The calls that tasks of one event loop of asyncio wait for. One descriptor for all of them."""
+    """Calls that the tasks of one asyncio event loop await. All share one descriptor."""
 
     def __init__(self) -> None:
         self._endings = _Endings()
@@ -43,7 +43,7 @@ class _Loop:
         self._waiting: dict[int, asyncio.Future[None]] = {}
 
     async def until_end(self, work: Work, loop: asyncio.AbstractEventLoop) -> None:
-        """Returns when it has ended, well or not."""
+        """Return when the call has ended, in success or failure."""
         key, future = next(self._keys), loop.create_future()
         if not self._waiting:
             loop.add_reader(self._endings.fileno(), self._wake, loop)
@@ -80,7 +80,7 @@ def _loop_of(loop: asyncio.AbstractEventLoop) -> _Loop:
 
 
 def _trio() -> Any:
-    """The module where this thread runs trio, else None."""
+    """The module trio if this thread runs under it, else None."""
     trio = sys.modules.get("trio")
     if trio is None:
         return None
@@ -92,7 +92,7 @@ def _trio() -> Any:
 
 
 async def finished(work: Work) -> Any:
-    """What the blocking call would have returned. Cancelled, it gives the call up."""
+    """Return the result of the blocking call. Cancelling the await gives the call up."""
     if not work.test():
         import asyncio
 
@@ -140,7 +140,7 @@ async def receives(
 
 
 class _Call:
-    """A callback, and the call whose end it waits for, which it keeps."""
+    """A callback, and the call whose end it waits for. It keeps the call alive."""
 
     def __init__(self, work: Work, fn: Callable[[Work], object]) -> None:
         self._work = work
@@ -148,7 +148,7 @@ class _Call:
 
     def complete(self) -> None:
         """It has ended."""
-        self._work.test()  # which puts what has come where it belongs
+        self._work.test()  # copies received data to its destination
         try:
             self._fn(self._work)
         except BaseException as error:
@@ -158,18 +158,18 @@ class _Call:
             _callbacks_changed.notify_all()
 
     def end(self, until: float) -> None:
-        """Has the call end until then: by itself, or given up."""
+        """Make the call end by that time: by itself, or by giving it up."""
         if not _ends_quietly(self._work, until):
             self._work._give_up()
 
 
 _callbacks: list[Ends] = []
 _callbacks_changed = threading.Condition()
-_uncalled: set[_Call] = set()  # of calls of the host that have not ended
+_uncalled: set[_Call] = set()  # host calls with callbacks that have not ended
 
 
 def _end_callbacks() -> None:
-    """As the program ends, so do the calls that have callbacks, and these are called."""
+    """At the program's end, end all calls that have callbacks, and run the callbacks."""
     until = time.monotonic() + _SECONDS_AT_END
     for call in list(_uncalled):
         call.end(until)
@@ -186,7 +186,7 @@ def add_done_callback(work: Work, fn: Callable[[Work], object]) -> None:
         call.complete()
         return
     if work._is_on_gpu:
-        # Nobody rings for it, so a thread of its own waits.
+        # A GPU does not signal the end of a call, so a separate thread waits.
         def wait() -> None:
             _synchronize_quietly(work)
             call.complete()
@@ -196,7 +196,8 @@ def add_done_callback(work: Work, fn: Callable[[Work], object]) -> None:
     with _callbacks_changed:
         if not _callbacks:
             _callbacks.append(Ends("hocket callbacks"))
-            atexit.register(_end_callbacks)  # before the end of who tells, which came first
+            # runs before the end of `Ends`, which was registered earlier
+            atexit.register(_end_callbacks)
         _uncalled.add(call)
     _callbacks[0].watch(work, call)
 
@@ -209,7 +210,7 @@ def _synchronize_quietly(work: Work) -> None:
 
 
 def _ends_quietly(work: Work, until: float) -> bool:
-    """Whether the call ends in time, well or not."""
+    """True if the call ends in time, in success or failure."""
     try:
         work.wait(timeout=max(0.0, until - time.monotonic()))
     except Exception:  # the callback finds it in the Work
@@ -234,7 +235,7 @@ class _Until:
 
     @property
     def is_over(self) -> bool:
-        """Whether it has come."""
+        """True if the point in time has passed."""
         return self._at is not None and _run_time() >= self._at
 
 
@@ -255,21 +256,21 @@ def wait_all(works: Sequence[Work], timeout: Timeout = None) -> list[Any]:
     Parameters
     ----------
     works : sequence of Work
-        Of one communicator or of several.
+        They may belong to several communicators.
     timeout : float or datetime.timedelta, optional
         Seconds to wait here; each call's own deadline holds besides.
 
     Returns
     -------
     list
-        What the blocking calls would have returned, in order.
+        The results of the blocking calls, in order.
 
     Raises
     ------
     TimeoutError
         Time ran out here; the calls go on.
     Error
-        That of the first call in the list that has failed.
+        The error of the first call in the list that has failed.
     """
     works, until = _checked(works), _Until(timeout)
     return [work.synchronize(until.left()) for work in works]
@@ -288,7 +289,8 @@ def wait_some(works: Sequence[Work], timeout: Timeout = None) -> list[int]:
     Returns
     -------
     list of int
-        The places in `works` of all that have ended, well or not: ``works[i].wait()`` has the result.
+        Indices in `works` of all that have ended, in success or failure. ``works[i].wait()``
+        returns the result.
 
     Raises
     ------
@@ -315,5 +317,5 @@ def wait_some(works: Sequence[Work], timeout: Timeout = None) -> list[int]:
 
 
 def wait_any(works: Sequence[Work], timeout: Timeout = None) -> int:
-    """Wait until one call has ended: its place in `works`. For the rest see `wait_some`."""
+    """Wait until one call has ended, and return its index in `works`. Else like `wait_some`."""
     return wait_some(works, timeout)[0]

@@ -1,4 +1,4 @@
-"""Joining by a process group of the user's own, and ready ones for MPI and PyTorch."""
+"""Joining by the user's own process group; ready classes for MPI and PyTorch."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Fold = Literal["sum", "min", "max"]
 class Bootstrap(ABC):
     """A process group to join by: ``hocket.init(bootstrap=...)``.
 
-    To be derived from. Its ranks become the world's. All of them call `broadcast` and `all_reduce`
-    alike and in one order, in the thread that called ``init``; both block. It is used while the
-    world is set up and never after; what it raises leaves ``init`` as it is. The key of the job
-    travels by it, so its peers must be those of the job.
+    Derive a class from it; its ranks become the world's. All ranks call `broadcast` and
+    `all_reduce` in the same order, in the thread that called ``init``. Both block. They are used
+    only while the world is set up, and ``init`` raises what they raise. The job's key travels this
+    way, so every peer must belong to the job.
     """
 
     @property
@@ -32,18 +32,18 @@ class Bootstrap(ABC):
     @property
     @abstractmethod
     def size(self) -> int:
-        """How many processes there are."""
+        """Number of processes."""
 
     @abstractmethod
     def broadcast(self, buffer: NDArray[np.uint8], root: int) -> None:
-        """Overwrite `buffer`, of one length on all ranks, by the root's, in place.
+        """Overwrite `buffer` by the root's, in place. It has the same length on all ranks.
 
         Parameters
         ----------
         buffer : numpy.ndarray
             One-dimensional, of uint8. Valid during the call alone.
         root : int
-            Whose it is.
+            The rank whose buffer all get.
         """
 
     @abstractmethod
@@ -55,7 +55,7 @@ class Bootstrap(ABC):
         values : numpy.ndarray
             One-dimensional, of int64. Valid during the call alone.
         op : {"sum", "min", "max"}
-            What to do with two of them; sums wrap around.
+            The fold of two values; sums wrap around.
         """
 
 
@@ -84,7 +84,7 @@ class MPIBootstrap(Bootstrap):
 
     @property
     def size(self) -> int:
-        """How many processes the communicator has."""
+        """Number of processes in the communicator."""
         return int(self._comm.Get_size())
 
     def broadcast(self, buffer: NDArray[np.uint8], root: int) -> None:
@@ -105,10 +105,10 @@ class TorchBootstrap(Bootstrap):
     Parameters
     ----------
     group : torch.distributed.ProcessGroup, optional
-        By default the one that ``torch.distributed.init_process_group`` made.
+        By default the group that ``torch.distributed.init_process_group`` made.
     device : str or torch.device, optional
-        Where the group's tensors have to be: "cpu" by default, or "cuda" (the current one) for a
-        group of NCCL alone.
+        Device of the group's tensors: "cpu" by default, or "cuda" (the current one) if the group
+        has NCCL alone.
     """
 
     def __init__(self, group: Any = None, device: Optional[Any] = None) -> None:
@@ -134,7 +134,7 @@ class TorchBootstrap(Bootstrap):
 
     @property
     def size(self) -> int:
-        """How many processes the group has."""
+        """Number of processes in the group."""
         import torch.distributed as dist
 
         return int(dist.get_world_size(self._group))

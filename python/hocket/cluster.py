@@ -1,4 +1,4 @@
-"""Ranks that are kept: for notebooks, and whoever calls functions on ranks again and again."""
+"""Ranks that stay alive between calls, for notebooks and repeated calls of functions."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from .errors import Aborted, InvalidArgument, PeerDied
 
 T = TypeVar("T")
 
-# Once one rank has failed, how long the others have before their calls are ended.
+# After one rank has failed, time that the others have before their calls are ended.
 _LEAVE_SECONDS = 0.5
-# How long ranks have to stop after Ctrl-C.
+# Time that ranks have to stop after Ctrl-C.
 _STOP_SECONDS = 5.0
-# How often ranks that have returned are asked to tell the others so, which they do not at first where
-# calls of theirs are under way.
+# Interval at which ranks that have returned are asked to tell the others. They wait with it while
+# their own calls are under way.
 _REST_SECONDS = 0.1
 _MOST_TASKS = 2**30
 _CONSEQUENCES = ("Aborted", "PeerDied", "KeyboardInterrupt")
@@ -42,7 +42,7 @@ class CellError(RankError):
         self._text = text
 
     def _render_traceback_(self) -> list[str]:
-        """What IPython shows: nothing of what called the rank."""
+        """The traceback for IPython, without the frames that called the rank."""
         return [self._text]
 
 
@@ -53,15 +53,15 @@ class Cluster:
     >>> cluster.run(lambda comm: comm.all_gather_object(comm.rank))[0]
     [0, 1, 2, 3]
 
-    Each rank has names of its own, which last from cell to cell (``%%ranks``, see `run_cell`):
-    ``comm``, ``np`` and ``hocket`` are there from the beginning. The ranks end with this process,
-    however it ends. Threads that call it at once take turns; a process that was forked later has no
-    part in it.
+    Each rank has its own names, which last from cell to cell (``%%ranks``, see `run_cell`);
+    ``comm``, ``np`` and ``hocket`` exist from the beginning. The ranks end with this process,
+    however it ends. Threads that call the cluster at once take turns. A process that is forked
+    later cannot use it.
 
     Parameters
     ----------
     n : int
-        How many ranks.
+        Number of ranks.
     """
 
     def __init__(self, n: int) -> None:
@@ -69,15 +69,15 @@ class Cluster:
         self._crew = Crew()
         self._finalizer = weakref.finalize(self, self._crew.close)
         self._is_joined = False
-        self._has_failed = False  # the last task, of which something may be left
-        self._lost: dict[int, tuple[int, int]] = {}  # pid and code of those that have ended
-        self._deaf: set[int] = set()  # those that did not stop
-        self._made: dict[int, int] = {}  # the number of each rank's last call
+        self._has_failed = False  # the last task, which may have left something behind
+        self._lost: dict[int, tuple[int, int]] = {}  # pid and exit code of ranks that have ended
+        self._deaf: set[int] = set()  # ranks that did not stop
+        self._made: dict[int, int] = {}  # number of each rank's last call
         self._cells = itertools.count(1)
         self._tasks = 0
         self._turn = threading.Lock()
         self._whose_turn: Optional[int] = None  # a thread's
-        self._is_being_closed = False  # while another thread is in its turn
+        self._is_being_closed = False  # set while another thread uses the cluster
         self._crew.complete(n)
         self._join()
         _clusters.append(weakref.ref(self))
@@ -86,7 +86,7 @@ class Cluster:
 
     @property
     def size(self) -> int:
-        """How many ranks there are."""
+        """Number of ranks."""
         return self._n
 
     @property
@@ -97,11 +97,11 @@ class Cluster:
 
     @property
     def is_closed(self) -> bool:
-        """Whether its ranks have been ended."""
+        """True if its ranks have been ended."""
         return not self._finalizer.alive
 
     def close(self) -> None:
-        """End the ranks, also while another thread waits for them; again is fine."""
+        """End the ranks, even while another thread waits for them. A second call does nothing."""
         if not self._crew.is_ours or self._whose_turn == threading.get_ident():
             self._finalizer()
             return
@@ -130,7 +130,7 @@ class Cluster:
     def restart(self, ranks: Iterable[int] = ()) -> None:
         """Replace ranks that have ended, or did not stop, by new ones.
 
-        The others keep their names. All of them get a new communicator.
+        The others keep their names. All ranks get a new communicator.
 
         Parameters
         ----------
@@ -161,13 +161,14 @@ class Cluster:
         Returns
         -------
         list
-            What each rank returned, in order; it is pickled.
+            Each rank's return value, in order; it is pickled.
 
         Raises
         ------
         Exception
-            The first one that a rank raised, with that rank's traceback as its cause. Ranks that wait
-            for it have their calls ended. PeerDied where a rank has returned while others wait for it.
+            The first exception of any rank, with that rank's traceback as its cause. The calls of
+            ranks that wait for it are ended. PeerDied if a rank has returned while others wait for
+            it.
         PeerDied
             A rank has ended; `restart` replaces it.
         KeyboardInterrupt
@@ -181,21 +182,21 @@ class Cluster:
         return self._run(_cluster_member.call, range(self._n), lambda _: (task,))
 
     def run_cell(self, source: str, ranks: Optional[Iterable[int]] = None) -> None:
-        """Run a program's text among each rank's names; the value of its last line is shown.
+        """Run source code among each rank's names; the value of its last line is shown.
 
-        What the ranks print comes labelled by rank.
+        Printed text is labelled by rank.
 
         Parameters
         ----------
         source : str
             Python.
         ranks : iterable of int, optional
-            Those that run it; by default all.
+            The ranks that run it; by default all.
 
         Raises
         ------
         CellError
-            The first one that a rank raised, with its traceback.
+            The first exception of any rank, with its traceback.
         """
         chosen = sorted(set(range(self._n) if ranks is None else ranks))
         number = next(self._cells)
@@ -222,8 +223,8 @@ class Cluster:
 
     @contextlib.contextmanager
     def _in_turn(self) -> Iterator[None]:
-        """No two threads talk to the ranks at once."""
-        self._require_open()  # a forked child might find the turn taken for ever
+        """Lets one thread at a time talk to the ranks."""
+        self._require_open()  # before the lock, which a forked child may find locked forever
         if self._whose_turn == threading.get_ident():
             raise InvalidArgument("the cluster is at work for this very thread; call it afterwards")
         with self._turn:
@@ -243,13 +244,15 @@ class Cluster:
         self._is_joined = True
         self._has_failed = False
         self._made.clear()
-        # New processes take their time to start; the others are not to wait for them in a call.
+        # New processes need time to start, so the others wait for them here and not in a call.
         self._drive(_cluster_member.greet, range(self._n), lambda _: (), _raise)
         self._drive(_cluster_member.join, range(self._n), lambda _: (self._n, address), _raise)
         self._is_joined = not self._lost
 
     def _settle(self) -> None:
-        """Have the ranks begin anew where a task that has failed left something for the next one."""
+        """Have the ranks join again if a failed task has left something that would disturb the
+        next one.
+        """
         left = self._drive(_cluster_member.settle, range(self._n), lambda _: (), _raise)
         self._has_failed = False
         if any(left):
@@ -339,13 +342,13 @@ class Cluster:
         return [pickle.loads(round_.results[rank]) for rank in sorted(round_.results)]
 
     def _is_out_of_step(self, made: dict[int, int]) -> bool:
-        """Whether some ranks have made more calls than others in what has failed."""
+        """True if some ranks made more calls than others in the failed task."""
         new = {made.get(rank, self._made.get(rank, 0)) - self._made.get(rank, 0) for rank in range(self._n)}
         return len(new) > 1
 
 
 class _Round:
-    """One task of each of some ranks."""
+    """One task on each of some ranks."""
 
     def __init__(self, crew: Crew, ranks: list[int], lost: dict[int, tuple[int, int]]) -> None:
         self._crew = crew
@@ -361,11 +364,11 @@ class _Round:
         self._rest_at = time.monotonic() + _REST_SECONDS
 
     def away(self) -> list[int]:
-        """Those that have no part in it, or have returned."""
+        """Ranks that take no part, or have returned."""
         return [rank for rank in range(len(self._crew)) if rank not in self.there]
 
     def until_end(self, until: float = float("inf")) -> None:
-        """Until all have answered, or ended, or time is over."""
+        """Handle events until all have answered or ended, or time is over."""
         while self.there and time.monotonic() < until:
             for event in self._crew.events(sorted(self.there), 0.1):
                 if event.kind == "output":
@@ -386,7 +389,7 @@ class _Round:
                 self.is_broken = True
 
     def stop(self) -> set[int]:
-        """Ctrl-C for all of them; those that do not hear it."""
+        """Interrupt all ranks. Returns those that did not stop."""
         for rank in self.there:
             self._crew[rank].kill(signal.SIGINT)
         self.until_end(time.monotonic() + _STOP_SECONDS)
@@ -435,7 +438,7 @@ def _raise_cell(failures: list[Failure]) -> None:
     lines = first.traceback.splitlines()
     folder = os.path.dirname(__file__)
     kept, inside = [], False
-    for line in lines:  # without the frames that called the cell
+    for line in lines:  # leaves out the frames that called the cell
         if line.startswith("  File "):
             inside = f'"{folder}' in line and "_cluster_member" in line
         elif not line.startswith("    "):
@@ -451,7 +454,7 @@ _clusters: list[weakref.ref[Cluster]] = []
 
 
 def current() -> Cluster:
-    """The cluster that was made last and is open."""
+    """The newest cluster that is still open."""
     for reference in reversed(_clusters):
         cluster = reference()
         if cluster is not None and not cluster.is_closed:

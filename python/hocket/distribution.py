@@ -1,4 +1,4 @@
-"""How one large array is spread over ranks, and moving it from one distribution to another.
+"""Distributions of one large array over ranks, and moving it from one distribution to another.
 
 >>> from hocket.distribution import Slab, redistribute
 >>> rows = Slab(0).box((1000, 800), comm.rank, comm.size)      # what this rank has
@@ -40,22 +40,24 @@ class Box(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """How long it is along each axis."""
+        """Its length along each axis."""
         return tuple(b - a for a, b in zip(self.lower, self.upper))
 
     @property
     def size(self) -> int:
-        """How many elements it has."""
+        """Its number of elements."""
         return math.prod(self.shape)
 
 
 class Slab(NamedTuple):
-    """Cut along one axis, a slab a rank; the first ones longer by one where it does not divide."""
+    """Cuts along one axis, a slab a rank. If it does not divide evenly, the first slabs are
+    longer by one.
+    """
 
     axis: int
 
     def box(self, shape: Sequence[int], rank: int, size: int) -> Box:
-        """What rank `rank` of `size` has of an array of `shape`."""
+        """The part that rank `rank` of `size` has of an array of `shape`."""
         shape, axis = _extents(shape), _whole(self.axis, "axis")
         if not 0 <= axis < len(shape):
             raise InvalidArgument(f"axis is {axis}, and the array has {len(shape)} axes")
@@ -75,9 +77,9 @@ class ProcessGrid:
     shape : sequence of int
         Its extents.
     layout : {"row", "column"}
-        Whether neighbouring ranks are neighbours along the last axis or along the first.
+        "row" if consecutive ranks are neighbours along the last axis, "column" along the first.
     ranks : array of int, optional
-        Who stands at each place, in place of `layout`.
+        The rank at each place, instead of `layout`.
     """
 
     def __init__(
@@ -108,12 +110,12 @@ class ProcessGrid:
                 )
 
     def place_of(self, rank: int) -> tuple[int, ...]:
-        """Where a rank stands."""
+        """The place of a rank."""
         _check_rank(rank, self.size)
         return tuple(int(i) for i in np.argwhere(self.ranks == rank)[0])
 
     def rank_at(self, place: Sequence[int]) -> int:
-        """Who stands at a place."""
+        """The rank at a place."""
         place = _wholes(place, "place")
         if len(place) != len(self.shape) or not all(0 <= i < n for i, n in zip(place, self.shape)):
             raise InvalidArgument(f"place {place} is outside the grid of shape {self.shape}")
@@ -130,7 +132,7 @@ class ProcessGrid:
 
 
 class BlockCyclic:
-    """Blocks of one size, dealt out to the places of a grid in turn, along each axis by itself.
+    """Blocks of one size, dealt out cyclically over a grid, along each axis independently.
 
     Parameters
     ----------
@@ -158,11 +160,11 @@ class BlockCyclic:
             raise InvalidArgument(f"first {self.first} is outside the grid of shape {grid.shape}")
 
     def shape(self, whole: Sequence[int], rank: int) -> tuple[int, ...]:
-        """Of what a rank has of an array of shape `whole`."""
+        """Shape of the part that a rank has of an array of shape `whole`."""
         return tuple(len(part) for part in self.indices(whole, rank))
 
     def indices(self, whole: Sequence[int], rank: int) -> list[Any]:
-        """For each axis the indices in the whole of what a rank has; for ``numpy.ix_``."""
+        """Along each axis, the indices in the whole of a rank's part; for ``numpy.ix_``."""
         whole = _extents(whole)
         if len(whole) != len(self.block):
             raise InvalidArgument(
@@ -179,7 +181,7 @@ class BlockCyclic:
 
 
 class BlockNonCyclic:
-    """One block a rank, as equal as blocks of one size can be.
+    """One block a rank, as equal as blocks of one size allow.
 
     Parameters
     ----------
@@ -191,7 +193,7 @@ class BlockNonCyclic:
         self.grid = grid
 
     def bound(self, whole: Sequence[int]) -> BlockCyclic:
-        """The same as blocks dealt out in turn, for an array of shape `whole`."""
+        """The same distribution as a BlockCyclic, for an array of shape `whole`."""
         whole = _extents(whole)
         if len(whole) != len(self.grid.shape):
             raise InvalidArgument(
@@ -201,7 +203,7 @@ class BlockNonCyclic:
         return BlockCyclic(self.grid, [max(1, -(-n // p)) for n, p in zip(whole, self.grid.shape)])
 
     def box(self, whole: Sequence[int], rank: int) -> Box:
-        """What a rank has of an array of shape `whole`."""
+        """The box that a rank has of an array of shape `whole`."""
         block = self.bound(whole).block
         place = self.grid.place_of(rank)
         lower = tuple(min(n, i * b) for n, i, b in zip(whole, place, block))
@@ -209,26 +211,26 @@ class BlockNonCyclic:
 
 
 class Redistribution:
-    """A redistribution to be made again and again. Making it is collective.
+    """A redistribution that is made repeatedly. Making the object is collective.
 
     Parameters
     ----------
     comm : Communicator
-        Who takes part.
+        Its ranks take part.
     source : Box
-        What this rank holds of the whole array. The ranks' boxes tile it.
+        This rank's part of the whole array. The ranks' boxes tile it.
     target : Box
-        What this rank wants of it. Boxes may overlap, and leave some of the whole out.
+        The part that this rank wants. Boxes may overlap, and leave some of the whole out.
     order : {"C", "F"}
-        How the elements of both boxes lie.
+        The order of elements in memory, for both boxes.
     deadline : float or datetime.timedelta, optional
         Seconds for each call.
 
     Raises
     ------
     InvalidArgument
-        The same on all ranks: the numbers of axes or the orders differ, boxes that are held
-        overlap or leave holes, or what is wanted is not held.
+        The same on all ranks: axes or orders differ between ranks, sources overlap or leave holes,
+        or a target is outside all sources.
     """
 
     @collective
@@ -260,7 +262,7 @@ class Redistribution:
 
     @property
     def whole(self) -> Box:
-        """The whole array: what all ranks hold together."""
+        """Shape of the whole array."""
         lower, upper = self._plan.whole
         return Box(tuple(lower), tuple(upper))
 
@@ -271,9 +273,9 @@ class Redistribution:
         Parameters
         ----------
         x : array
-            What this rank holds, of the shape of `source`, contiguous in `order`.
+            This rank's part, of the shape of `source`, contiguous in `order`.
         out : array, optional
-            Where what it wants goes; by default a new array of the kind of `x`.
+            Receives the part that this rank wants; by default a new array of the kind of `x`.
 
         Returns
         -------
@@ -288,7 +290,7 @@ class Redistribution:
         return out
 
     def _result(self, x: Any, out: Optional[Any]) -> Any:
-        """`out`, or a new array in host memory; whether both have the right shapes."""
+        """`out`, or a new array in host memory, after a check of both shapes."""
         for name, array in (("x", x), ("out", out)):
             if not (hasattr(array, "shape") or (array is None and name == "out")):
                 raise InvalidArgument(f"{name} is {type_in_words(array)}, expected an array")
@@ -346,7 +348,7 @@ def _empty_like(x: Any, shape: tuple[int, ...], order: Literal["C", "F"]) -> Any
             return x.new_empty(shape)
         return x.new_empty(shape[::-1]).permute(*reversed(range(len(shape))))
     seen = np.asarray(x)
-    if seen.dtype == object and hasattr(x, "__dlpack__"):  # no array to NumPy otherwise
+    if seen.dtype == object and hasattr(x, "__dlpack__"):  # NumPy takes it only this way
         seen = np.from_dlpack(x)
     return np.empty(shape, seen.dtype, order=order)
 

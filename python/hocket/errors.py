@@ -1,8 +1,8 @@
-"""What hocket raises.
+"""The exceptions of hocket.
 
-Every message says what happened, to whom, and what to try; ``status`` carries the same as fields.
-The names are those of the C++ interface. All are RuntimeErrors, which is what PyTorch and others
-raise. Where Python has an exception of the same meaning, the class derives from it too, so
+Every message says what happened, which rank it concerns, and what to try; ``status`` carries the
+same as fields. The names are those of the C++ interface. All are RuntimeErrors, as PyTorch and
+others raise. If Python has an exception of the same meaning, the class derives from it too, so
 ``except TimeoutError`` and the like work.
 """
 
@@ -28,7 +28,7 @@ __all__ = [
 
 
 class RankCall(NamedTuple):
-    """What one rank was doing."""
+    """The last known call of one rank."""
 
     #: The rank in the communicator, -1 where unknown.
     rank: int
@@ -57,19 +57,19 @@ class Status:
 
 
 class Error(RuntimeError):
-    """The base of everything that hocket raises.
+    """The base of all exceptions of hocket.
 
     Attributes
     ----------
     status : Status or None
-        The fields behind the message; None where the error was made in Python.
+        The fields behind the message; None if Python code made the error.
     """
 
     status: Optional[Status] = None
 
 
 class InvalidArgument(Error, ValueError):
-    """An argument was refused, here or on another rank (then the message names it).
+    """An argument was refused, on this rank or on another (then the message names it).
 
     The call has had no effect, and the communicator can be used further.
     """
@@ -85,7 +85,7 @@ class PeerDied(Error, ConnectionError):
     pid : int
         Its process on its host.
     signal : int
-        The signal that killed it; 0 where it ended by itself, or where that is not known yet.
+        The signal that killed it; 0 if it ended by itself, or if that is not known yet.
     """
 
     rank: int = -1
@@ -101,7 +101,7 @@ class DeadlineExceeded(Error, TimeoutError):
     missing : tuple of int
         The ranks that had not arrived.
     calls : tuple of RankCall
-        What each of the missing was last seen doing.
+        The last known call of each missing rank.
     """
 
     missing: tuple[int, ...] = ()
@@ -117,22 +117,22 @@ class DeadlockError(DeadlineExceeded):
 
 
 class Mismatch(Error):
-    """Ranks of one communicator called different things.
+    """Ranks of one communicator made different calls.
 
     Attributes
     ----------
     calls : tuple of RankCall
-        The calls that disagree, the first rank of each kind.
+        The calls that disagree: the first rank of each kind.
     """
 
     calls: tuple[RankCall, ...] = ()
 
 
 class Aborted(Error):
-    """Somebody called ``abort()`` or ``rebuild()``, or a rank gave a call up.
+    """A rank called ``abort()`` or ``rebuild()``, or gave a call up.
 
-    That is by Ctrl-C, by dropping a `Work` that was pending, or by closing a communicator with calls
-    under way.
+    A rank gives a call up by Ctrl-C, by dropping a pending `Work`, or by closing a communicator
+    with calls under way.
     """
 
 
@@ -141,7 +141,7 @@ class RendezvousError(Error, ConnectionError):
 
 
 class SystemError_(Error, OSError):
-    """The operating system refused something that hocket needs.
+    """The operating system refused a service that hocket needs.
 
     Attributes
     ----------
@@ -153,4 +153,4 @@ class SystemError_(Error, OSError):
 
 
 class DeviceError(Error):
-    """A GPU, its driver or one of its libraries refused or failed, or is not there."""
+    """A GPU, its driver or one of its libraries is missing, refused or failed."""

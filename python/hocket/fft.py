@@ -36,35 +36,36 @@ _COMPLEXES = {"float32": "complex64", "float64": "complex128"}
 
 
 def spectrum_of(shape: Sequence[int]) -> tuple[int, ...]:
-    """The shape that a real array's spectrum has: half the last axis, and one."""
+    """Shape of a real array's spectrum: half the last axis, and one."""
     shape = tuple(shape)
     return (*shape[:-1], shape[-1] // 2 + 1)
 
 
 class FFT:
-    """A transform to be made again and again. Making it is collective.
+    """A transform that is made repeatedly. Making the object is collective.
 
     Parameters
     ----------
     comm : Communicator
-        Who takes part.
+        Its ranks take part.
     shape : sequence of int
-        The whole array's; for "r2c" and "c2r" that of the real one.
+        Shape of the whole array; for "r2c" and "c2r" the shape of the real one.
     source, target : Box
-        What this rank holds of the array, and what it wants of the result. The boxes of all ranks
-        tile either. By default the target is where the source is, which must have the last axis
-        whole where that gets another length.
+        This rank's part of the array, and the part of the result that it wants. The boxes of all
+        ranks tile either. By default the target is the source's box. The last axis must then be
+        whole if the transform changes its length.
     kind : {"c2c", "r2c", "c2r"}
         Complex to complex, real to complex, complex to real.
     dtype : dtype
-        Of the real or complex numbers: "float32" and "complex64" say the same here, and so do
+        Type of the real or complex numbers: "float32" and "complex64" mean the same here, and so do
         "float64" and "complex128".
     axes : int, optional
-        How many of the last axes are transformed, 1 to 3; those before are batches. By default all.
+        Number of last axes that are transformed, 1 to 3; the axes before are batches. By default
+        all.
     norm : {"backward", "ortho", "forward", "none"}
-        As NumPy's; "none" never divides.
+        As in NumPy; "none" does not scale.
     planning : {"measured", "estimated"}
-        Whether the library may try several ways first.
+        "measured" lets the library try several ways first.
     gpu : int, optional
         The GPU whose memory the arrays lie in; by default they lie in the host's. All ranks have
         one, or none has.
@@ -74,7 +75,7 @@ class FFT:
     Raises
     ------
     InvalidArgument
-        The same on all ranks: what they give differs, or does not fit together.
+        Raised alike on all ranks: arguments differ between ranks, or do not fit together.
     """
 
     @collective
@@ -134,12 +135,12 @@ class FFT:
 
     @property
     def library(self) -> str:
-        """Whose transforms this rank's lines are: "FFTW 3.3.10"."""
+        """The library of this rank's one-dimensional transforms: "FFTW 3.3.10"."""
         return self._plan.library
 
     @property
     def transposes(self) -> int:
-        """How often the array is spread anew in one transform."""
+        """Number of times that one transform redistributes the array."""
         return self._plan.transposes
 
     @collective
@@ -155,14 +156,14 @@ class FFT:
         Parameters
         ----------
         x : array
-            What this rank holds, of the shape of `source`, in C order.
+            This rank's part, of the shape of `source`, in C order.
         out : array, optional
-            Where the result goes; `x` itself where the boxes have one shape. By default a new array
-            of the kind of `x`.
+            Receives the result; `x` itself if the boxes have one shape. By default a new array of
+            the kind of `x`.
         direction : {"forward", "inverse"}, optional
-            By default forward, of "c2r" inverse.
+            By default forward, for "c2r" inverse.
         stream : stream or int, optional
-            Of the GPU; by default the current one of the arrays' package.
+            The GPU's stream; by default the current one of the arrays' package.
 
         Returns
         -------
@@ -250,7 +251,7 @@ def fft(
     norm: Norm = "backward",
     deadline: Timeout = None,
 ) -> Any:
-    """Transform a complex array, once; see `FFT`. The whole array ends where the last box does."""
+    """Transform a complex array, once; see `FFT`. The boxes determine the whole shape."""
     return _once(comm, x, source, target, "c2c", False, axes=axes, norm=norm, deadline=deadline)
 
 
@@ -295,6 +296,6 @@ def irfft(
 ) -> Any:
     """Transform a real array's spectrum back, once; see `FFT`.
 
-    `n` is how long the real array's last axis is, by default an even number.
+    `n` is the length of the real array's last axis, by default an even number.
     """
     return _once(comm, x, source, target, "c2r", True, n, axes=axes, norm=norm, deadline=deadline)

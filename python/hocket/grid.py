@@ -1,4 +1,4 @@
-"""Ranks in a grid: who is beside whom, and the borders of arrays that neighbours hold."""
+"""Ranks in a grid: the neighbours of a rank, and the borders of arrays that neighbours hold."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ._hocket import Communicator
 from ._types import ArrayT, Timeout, type_in_words
 from .errors import InvalidArgument
 
-#: Nobody, as beyond an end of a grid: a message to or from it is through at once, and moves nothing.
+#: No rank, as beyond an end of a grid. A message to or from it completes at once, and moves nothing.
 NULL_RANK = -2
 
 #: Cells beside each end of an axis: one number for all, or for each axis one or a pair.
 Halo = Union[int, Sequence[Union[int, tuple[int, int]]]]
 
-#: What goes one way along an axis: to whom, which cells of the array, from whom, into which cells.
+#: One direction along an axis: axis, destination, cells to send, source, cells to fill.
 _Part = tuple[int, int, Any, int, Any]
 _MOST_KEPT = 16
 
@@ -33,11 +33,11 @@ class Grid:
     Parameters
     ----------
     comm : Communicator
-        Its ranks, all of them.
+        All its ranks form the grid.
     shape : sequence of int
-        How many ranks along each axis; one of them may be -1, which is what is left.
+        Number of ranks along each axis; one entry may be -1, and is then computed from the others.
     periodic : bool or sequence of bool
-        Whether the ends of an axis are beside each other; of all axes, or of each.
+        True if the two ends of an axis are neighbours; one value for all axes, or one for each.
     """
 
     def __init__(
@@ -48,10 +48,10 @@ class Grid:
     ) -> None:
         self.comm = comm
         self._rank = comm.rank
-        #: How many ranks along each axis.
+        #: Number of ranks along each axis.
         self.shape = _shape(shape, comm.size)
         axes = len(self.shape)
-        #: Whether the ends of each axis are beside each other.
+        #: True for each axis whose two ends are neighbours.
         self.periodic = _periodic(periodic, len(self.shape))
         self._kept: dict[Any, list[_Part]] = {}
 
@@ -60,11 +60,11 @@ class Grid:
 
     @property
     def coordinates(self) -> tuple[int, ...]:
-        """Where this rank is."""
+        """Place of this rank."""
         return self.coordinates_of(self.comm.rank)
 
     def coordinates_of(self, rank: int) -> tuple[int, ...]:
-        """Where a rank is."""
+        """Place of a rank."""
         rank = _whole(rank, "rank")
         if not 0 <= rank < self.comm.size:
             raise InvalidArgument(f"rank is {rank}, expected 0 to {self.comm.size - 1}")
@@ -89,19 +89,19 @@ class Grid:
         return rank
 
     def shift(self, axis: int, distance: int = 1) -> tuple[int, int]:
-        """Whom to receive from and whom to send to, for all to pass something on along an axis.
+        """The source and the destination if every rank passes something on along an axis.
 
         Parameters
         ----------
         axis : int
-            Which.
+            Number of the axis.
         distance : int
-            How far it is passed on; negative the other way.
+            Number of steps to pass it on; negative the other way.
 
         Returns
         -------
         source, destination : int
-            `hocket.NULL_RANK` where there is nobody: messages to and from it do nothing.
+            `hocket.NULL_RANK` beyond an end of the grid: messages to and from it do nothing.
         """
         distance = _whole(distance, "distance")
         return self._beside(axis, -distance), self._beside(axis, distance)
@@ -118,24 +118,24 @@ class Grid:
     def neighbour_exchange(
         self, x: ArrayT, halo: Halo = 1, *, tag: int = 0, deadline: Timeout = None
     ) -> ArrayT:
-        """Fill the border of this rank's part with what its neighbours hold, corners too.
+        """Fill the border of this rank's part from its neighbours, including corners.
 
-        All ranks make the call, which is made of messages. Where there is no neighbour the border
-        stays as it is. A rank that refuses its arguments sends none: its neighbours wait for it until
-        the deadline, and are then told that it never came.
+        All ranks make the call, which is made of messages. Without a neighbour the border stays as
+        it is. A rank that refuses its arguments sends none. Its neighbours then wait until the
+        deadline, and their error says that it never came.
 
         Parameters
         ----------
         x : array
-            Of NumPy or CuPy, contiguous or not: this rank's part with its border around it, as many
-            axes as the grid, or more: then the first ones are the grid's. Parts may differ in size
-            along an axis, among ranks that differ in their place on it.
+            This rank's part with its border around it, of NumPy or CuPy, contiguous or not. It has
+            as many axes as the grid, or more; then the first ones are the grid's. Parts may differ
+            in size along an axis, between ranks at different places on it.
         halo : int, or sequence of int or (int, int)
-            How wide the border is: everywhere; along each axis; before and behind along each axis.
+            Width of the border: everywhere; along each axis; before and behind along each axis.
         tag : int
-            Of the messages.
+            Tag of the messages.
         deadline : float or datetime.timedelta, optional
-            For each axis's messages.
+            Limit for the messages of each axis, in seconds.
 
         Returns
         -------
@@ -147,12 +147,13 @@ class Grid:
         except (AttributeError, KeyError, TypeError):
             parts = self._parts(x, halo)
         flags = getattr(x, "flags", None)
-        # Before the first message: a rank that stopped after it would leave the others waiting.
+        # Check all arguments before the first message: a later error would leave the others
+        # waiting.
         if getattr(flags, "writeable", True) is False:
             raise InvalidArgument("x is read-only, and its border would be written to")
         is_whole = getattr(flags, "c_contiguous", False)
         for axis, destination, mine, source, border in parts:
-            if destination == self._rank:  # alone on a periodic axis
+            if destination == self._rank:  # the rank is its own neighbour on a periodic axis
                 x[border] = x[mine].copy()
                 continue
             in_place = axis == 0 and is_whole
@@ -161,7 +162,7 @@ class Grid:
             if not in_place:
                 given = None if given is None else given.copy(order="C")
                 taken = None if taken is None else taken.copy(order="C")
-            # To or from nobody goes nothing, whichever array is named.
+            # A message to or from NULL_RANK moves nothing, so any array will do.
             given, taken = taken if given is None else given, given if taken is None else taken
             self.comm.send_recv(given, destination, taken, source, tag, deadline)
             if not in_place and source != NULL_RANK:
@@ -169,7 +170,7 @@ class Grid:
         return x
 
     def _parts(self, x: Any, halo: Halo) -> list[_Part]:
-        """What is exchanged; kept, as programs exchange the same again and again."""
+        """The messages of one exchange. Cached, as programs exchange the same again and again."""
         parts = []
         for axis, (before, behind) in enumerate(self._widths(x, halo)):
             parts += self._parts_along(axis, x.shape[axis], before, behind)
@@ -207,8 +208,8 @@ class Grid:
         def index(first: int, last: int) -> Any:
             return (slice(None),) * axis + (slice(first, last),)
 
-        # What each side lacks, and who has it. Messages of two ranks that are beside each other twice
-        # pair in this order.
+        # The cells that each side lacks, and the rank that has them. Two ranks that are neighbours
+        # on both sides pair their messages in this order.
         parts = []
         if behind:
             border = index(end, end + behind)

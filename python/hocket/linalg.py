@@ -23,7 +23,7 @@ from .errors import InvalidArgument
 
 __all__ = ["Matmul", "local_shape", "matmul"]
 
-#: How a matrix is spread. "replicated": every rank has the whole.
+#: Distribution of a matrix. "replicated": every rank has the whole.
 Spread = Union[Slab, BlockNonCyclic, BlockCyclic, Literal["replicated"]]
 Op = Literal["none", "transpose", "conjugate"]
 Form = Literal["cheapest", "gathered", "reduced"]
@@ -35,7 +35,7 @@ _DTYPES = ("float8_e4m3fn", "float8_e5m2", "float16", "bfloat16", "float32", "fl
 
 
 def local_shape(spread: Spread, whole: Sequence[int], rank: int, size: int) -> tuple[int, ...]:
-    """The shape of what a rank of `size` has of a matrix of shape `whole`."""
+    """Shape of the part that a rank of `size` has of a matrix of shape `whole`."""
     whole = _wholes(whole, "whole")
     if len(whole) != 2 or min(whole) < 0:
         raise InvalidArgument(f"whole is {whole}, expected the two extents of a matrix")
@@ -51,44 +51,45 @@ def local_shape(spread: Spread, whole: Sequence[int], rank: int, size: int) -> t
 
 
 class Matmul:
-    """A product to be made again and again. Making it is collective.
+    """A product that is made repeatedly. Making the object is collective.
 
     Parameters
     ----------
     comm : Communicator
-        Who takes part.
+        Its ranks take part.
     size : (int, int, int)
         m, n and k: ``op(a)`` is m x k, ``op(b)`` k x n, ``c`` and the result m x n.
     a, b, d : Slab, BlockNonCyclic, BlockCyclic or "replicated"
-        How ``a``, ``b`` and the result are spread, as they are stored, before `op`. ``Slab(0)`` is
-        by rows, ``Slab(1)`` by columns; grids have two axes. ``c`` is spread as the result is.
+        Distributions of ``a``, ``b`` and the result, as stored, before `op`. ``Slab(0)`` is by
+        rows, ``Slab(1)`` by columns; grids have two axes. ``c`` has the result's distribution.
     op_a, op_b : {"none", "transpose", "conjugate"}
-        What is done to ``a`` and ``b`` first; "conjugate" is the conjugate transpose.
+        Operation on ``a`` and ``b`` before the product; "conjugate" is the conjugate transpose.
     dtype : dtype
-        Of ``a`` and ``b``: float8_e4m3fn, float8_e5m2, float16, bfloat16, float32, float64, complex64
-        or complex128. Products of 8 and 16 bits are summed as float32.
+        Type of ``a`` and ``b``: float8_e4m3fn, float8_e5m2, float16, bfloat16, float32, float64,
+        complex64 or complex128. Products of 8 and 16 bits are summed as float32.
     out_dtype : dtype, optional
-        Of ``c`` and the result; by default `dtype`. Of float16 and bfloat16 also float32; of those of
-        8 bits any type of real numbers but float64. What is too large for 8 bits becomes the largest
-        number.
+        Type of ``c`` and the result; by default `dtype`. For float16 and bfloat16 it may be
+        float32, and for 8-bit types any real type but float64. Results too large for 8 bits become
+        the largest number.
     order : {"C", "F"} or three of these letters
-        How the parts lie; three letters say it of ``a``, ``b`` and the result each.
+        The order of elements in memory; three letters give it for ``a``, ``b`` and the result each.
     form : {"cheapest", "gathered", "reduced"}
-        What travels. "gathered": each rank gets what its part of the result needs. "reduced": each
-        rank multiplies its part of the inner extent, and the sums are reduced to where they are
-        wanted: an all-reduce where `d` is "replicated", else a reduce-scatter.
+        The data that ranks exchange. "gathered": each rank gets the parts of ``a`` and ``b`` that
+        its part of the result needs. "reduced": each rank multiplies its part of the inner extent,
+        and the sums are reduced. The reduction is an all-reduce if `d` is "replicated", else a
+        reduce-scatter.
     gpu : int, optional
         The GPU whose memory the arrays lie in; by default they lie in the host's. All ranks have
         one, or none has.
     deadline : float or datetime.timedelta, optional
         Seconds for each call.
     dtype_b : dtype, optional
-        Of ``b``, where ``a`` and ``b`` are the two kinds of 8 bits; by default `dtype`.
+        Type of ``b``, if ``a`` and ``b`` are the two different kinds of 8 bits; by default `dtype`.
 
     Raises
     ------
     InvalidArgument
-        The same on all ranks: what they give differs, or does not fit together.
+        Raised alike on all ranks: arguments differ between ranks, or do not fit together.
     """
 
     @collective
@@ -134,7 +135,7 @@ class Matmul:
                       (m, n)]
             spreads = [_words_of(name, spread, whole, comm.size)
                        for name, spread, whole in zip("abd", (a, b, d), wholes)]
-            #: Of what this rank has of ``a``, ``b`` and the result.
+            #: Shapes of this rank's parts of ``a``, ``b`` and the result.
             self.shapes = [local_shape(spread, whole, comm.rank, comm.size)
                            for spread, whole in zip((a, b, d), wholes)]
         self._plan = _Matmul(
@@ -151,12 +152,12 @@ class Matmul:
 
     @property
     def library(self) -> str:
-        """Whose products this rank's are: "OpenBLAS 0.3.29", "cuBLAS 13.1.0"."""
+        """The library of this rank's local products: "OpenBLAS 0.3.29", "cuBLAS 13.1.0"."""
         return self._plan.library
 
     @property
     def form(self) -> str:
-        """What travels: "gathered" or "reduced"."""
+        """The data that ranks exchange: "gathered" or "reduced"."""
         return _FORMS[self._plan.form]
 
     @collective
@@ -175,16 +176,16 @@ class Matmul:
         Parameters
         ----------
         a, b : array
-            What this rank has of either, of ``shapes[0]`` and ``shapes[1]``, without gaps.
+            This rank's parts, of ``shapes[0]`` and ``shapes[1]``, without gaps.
         c : array, optional
-            What is added, of the result's shape and dtype. Where the result is replicated, the same
-            on all ranks.
+            The summand, of the result's shape and dtype. If the result is replicated, it is the
+            same on all ranks.
         out : array, optional
-            Where the result goes; `c` itself is fine. By default a new array of the kind of `a`.
+            Receives the result; `c` itself is fine. By default a new array of the kind of `a`.
         alpha, beta : number
             The same on all ranks; by default 1. `beta` scales `c`, and is refused without it.
         stream : stream or int, optional
-            Of the GPU; by default the current one of the arrays' package.
+            The GPU's stream; by default the current one of the arrays' package.
 
         Returns
         -------
@@ -230,7 +231,7 @@ def matmul(
     form: Form = "cheapest",
     deadline: Timeout = None,
 ) -> Any:
-    """Multiply once; see `Matmul`. The whole matrices follow from what all ranks have.
+    """Multiply once; see `Matmul`. The ranks' parts determine the whole matrices.
 
     >>> d = matmul(comm, a, b)                                    # all by rows
     >>> gram = matmul(comm, x, x, op_a="conjugate", spread_out="replicated")
@@ -242,7 +243,7 @@ def matmul(
                 raise InvalidArgument(f"{name} is no matrix: it has not two axes")
             shapes.append(tuple(map(int, array.shape)))
         dtype, dtype_b = (name_of(getattr(x, "dtype", None)) for x in (a, b))
-        # Others than these two are the same on both sides, and what is not is refused as an array.
+        # Types other than these two pass unchanged, and are refused later if they are no arrays.
         dtype_b = dtype_b if {dtype, dtype_b} <= set(_DTYPES[:2]) else dtype
         spreads = [_words_of(name, spread, (0, 0), comm.size)
                    for name, spread in (("a", spread_a), ("b", spread_b))]
@@ -259,7 +260,7 @@ def matmul(
 
 
 def _whole_of(shapes: Sequence[Sequence[int]], words: Sequence[int]) -> tuple[int, int]:
-    """The matrix's shape, of the ranks' parts."""
+    """The whole matrix's shape, from the ranks' parts."""
     rows, columns = shapes[0]
     if len(words) == 1:
         total = sum(shape[words[0]] for shape in shapes)
@@ -271,7 +272,7 @@ def _whole_of(shapes: Sequence[Sequence[int]], words: Sequence[int]) -> tuple[in
 
 
 def _words_of(name: str, spread: Any, whole: tuple[int, ...], size: int) -> list[int]:
-    """As the C++ side reads it."""
+    """The distribution as the C++ side reads it."""
     if isinstance(spread, str) and spread == "replicated":
         return []
     if isinstance(spread, Slab):

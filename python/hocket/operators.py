@@ -1,4 +1,4 @@
-"""Operators of a program's own, for reductions of arrays in the host's memory."""
+"""User-defined operators for reductions of arrays in host memory."""
 
 from __future__ import annotations
 
@@ -12,27 +12,31 @@ from .errors import InvalidArgument
 
 
 class Operator:
-    """What `all_reduce`, `reduce`, `reduce_scatter`, `scan` and `exscan` take as `op`, made of a function.
+    """A user-defined operator: the `op` of `all_reduce`, `reduce`, `reduce_scatter`, `scan` and
+    `exscan`.
 
-    The ranks are taken in ascending order: ``((x0 op x1) op x2) ...``. So the function may be neither
-    commutative nor associative. A function that fails on one rank fails the call on all ranks, which can go on.
+    The ranks are taken in ascending order: ``((x0 op x1) op x2) ...``. So the function may be
+    neither commutative nor associative. If it fails on one rank, the call fails on all ranks, and
+    the communicator can be used further.
 
     Parameters
     ----------
     function : callable, Numba cfunc, ctypes function or int
-        A function ``f(a, b)`` of two NumPy arrays, which returns what they come to, element by element: an
-        array of their shape. It is given blocks of the ranks' arrays with one axis, of whatever length.
+        A function ``f(a, b)`` of two NumPy arrays, which returns their combination, element by
+        element: an array of their shape. It gets blocks of the ranks' arrays with one axis, of any
+        length.
 
-        Or one of C, or its address: ``void f(void *left, const void *right, size_t count, void *context)``,
-        which replaces each of the `count` elements at `left` by itself and what is at `right`, combined. Its
-        `context` is NULL.
+        Alternatively a C function or its address: ``void f(void *left, const void *right, size_t
+        count, void *context)``. It replaces each of the `count` elements at `left` by itself
+        combined with the element at `right`. Its `context` is NULL.
     commutative : bool
-        Whether ``f(a, b)`` is ``f(b, a)``. As ranks are taken in order, nothing depends on it.
+        True if ``f(a, b)`` is ``f(b, a)``. As ranks are taken in order, nothing depends on it.
     dtype : optional
-        Of the arrays that it is for; others are refused. Required of a function of C.
+        Type of the arrays that it takes; others are refused. Required for a C function.
     rows : bool
-        Whether arrays are cut along their first axis alone, so that blocks have the other axes, as where
-        each entry of an array is a matrix. Of a function of C `count` then is a multiple of a row's elements.
+        True if arrays may be cut along their first axis alone, as when each entry is a matrix.
+        Blocks then have the other axes. For a C function, `count` is then a multiple of a row's
+        elements.
 
     Examples
     --------
@@ -54,7 +58,7 @@ class Operator:
         self._dtype = dtype
         self._rows = bool(rows)
         self._address = _address_of(function)
-        #: One of these writes where it is told to, and keeps nothing.
+        #: A ufunc writes straight into its output, and keeps no reference to it.
         self._is_ufunc = (
             type(function) is np.ufunc
             and (function.nin, function.nout, function.signature) == (2, 1, None)
@@ -76,21 +80,21 @@ class Operator:
 
     @property
     def commutative(self) -> bool:
-        """Whether it is said to be."""
+        """True if it was declared commutative."""
         return self._commutative
 
     @property
     def dtype(self) -> Any:
-        """Of the arrays that it is for; None for any."""
+        """Type of the arrays that it takes; None for any."""
         return self._dtype
 
     @property
     def rows(self) -> bool:
-        """Whether arrays are cut along their first axis alone."""
+        """True if arrays are cut along their first axis alone."""
         return self._rows
 
     def __repr__(self) -> str:
-        """What it is made of."""
+        """Names the function."""
         return f"hocket.Operator({self._function!r})"
 
 
@@ -99,7 +103,7 @@ def _counted(count: int, noun: str) -> str:
 
 
 def _address_of(function: Any) -> Optional[int]:
-    """Of a function of C; None for one of Python."""
+    """Address of a C function; None for a Python function."""
     if isinstance(function, int) and not isinstance(function, bool):
         address: Any = function
     elif isinstance(function, ctypes._CFuncPtr):  # type: ignore[attr-defined]

@@ -30,21 +30,20 @@ class DevicePool(Workers):
     ...     sums = pool.map(numpy.sum, parts)
 
     Lists of arrays have one entry a worker; on GPUs entry i lies on worker i's. On the host a call
-    has ended when it returns. On GPUs calls are put on streams and ordered by events: behind what
-    the caller's current streams have, and before what they get later; nobody need synchronize.
+    has ended when it returns. On GPUs calls are put on streams: after the earlier work of the
+    caller's current streams, and before their later work. No call needs a synchronize.
 
-    One thread at a time makes calls. An exception in one worker ends the calls between workers that
-    others wait in, and is raised by the call, with the worker's traceback; the pool can be used
-    further.
+    One thread at a time makes calls. An exception in one worker ends calls between workers in which
+    others wait. The call raises it, with the worker's traceback; the pool can be used further.
 
     Parameters
     ----------
     workers : int, optional
-        How many workers of the host, each with its share of the processors.
+        Number of workers on the host, each with its share of the processors.
     devices : iterable of int, optional
         GPUs by number, a worker each; workers may share one. Arrays are CuPy's.
     pin : bool
-        Whether workers of the host keep to their share of the processors.
+        True if workers on the host keep to their share of the processors.
     deadline : float or datetime.timedelta, optional
         Seconds that a call between workers may take; HOCKET_DEADLINE or 300 by default.
     engines : iterable of str, optional
@@ -53,9 +52,9 @@ class DevicePool(Workers):
     Raises
     ------
     InvalidArgument
-        Less than one worker; a device that is not there.
+        Less than one worker, or a missing device.
     DeviceError
-        There is no GPU, or it refuses.
+        There is no GPU, or its driver refuses.
     """
 
     def __enter__(self) -> DevicePool:
@@ -69,7 +68,7 @@ class DevicePool(Workers):
         Parameters
         ----------
         x : array
-            In host memory, or any worker's.
+            It may lie in host memory or any worker's.
 
         Returns
         -------
@@ -84,9 +83,9 @@ class DevicePool(Workers):
         Parameters
         ----------
         arrays : sequence of array
-            Wherever they lie; they may differ in shape and dtype.
+            They may lie anywhere, and may differ in shape and dtype.
         source : sequence of int
-            For each worker, which it gets.
+            For each worker, the index of the array that it gets.
         """
         if len(source) != self.size:
             raise InvalidArgument(
@@ -132,9 +131,9 @@ class DevicePool(Workers):
         arrays : sequence of array
             One a worker; equal but along `axis`.
         worker : int or None
-            Whose memory the result lies in; None for host memory.
+            The worker whose memory the result lies in; None for host memory.
         axis : int or None
-            Which to concatenate along; None stacks them along a new first axis.
+            The axis to concatenate along; None stacks the arrays along a new first axis.
         """
         return self._gather(arrays, [worker], axis)[0]
 
@@ -195,12 +194,13 @@ class DevicePool(Workers):
         Parameters
         ----------
         arrays : sequence of array
-            Of one shape and dtype. On the host any number of them, on GPUs one a worker.
+            They have one shape and dtype. On the host there may be any number, on GPUs one a
+            worker.
         worker : int
-            Whose memory the result lies in.
+            The worker whose memory the result lies in.
         across : Communicator, optional
-            Other processes that make the same call; one array of each crosses, and each gets the
-            result. On GPUs "avg" needs as many workers in each.
+            A communicator of processes that make the same call. One array of each process crosses,
+            and each gets the result. On GPUs "avg" needs equally many workers in each.
 
         Returns
         -------
@@ -212,7 +212,7 @@ class DevicePool(Workers):
             inputs = [self._arrays.contiguous(x) for x in arrays]
             if not inputs:
                 raise InvalidArgument("arrays is empty")
-        # Between processes of GPUs the first worker's speaks for all.
+        # Between processes on GPUs, the first worker of each one takes part.
         at = 0 if self._devices and across is not None else worker
         out = self._arrays.empty(at, inputs[0].shape, inputs[0].dtype)
         self._pool.reduce(inputs, out, op, across, self._arrays.current_streams())
@@ -234,8 +234,8 @@ class DevicePool(Workers):
     ) -> list[Any]:
         """Reduce arrays of all workers, in place or into others: each becomes the reduction.
 
-        Each worker reduces one part for all: every array is read and written once, 2(n-1)/n of the
-        data moves between workers.
+        Each worker reduces one part for all. Every array is read and written once, and 2(n-1)/n of
+        the data moves between workers.
 
         Parameters
         ----------
@@ -244,14 +244,15 @@ class DevicePool(Workers):
         op : str
             "sum", "product", "min", "max", "avg", "band", "bor" or "bxor".
         out : sequence of array, optional
-            Where the results go, one a worker; by default into `arrays`.
+            Receive the results, one a worker; by default `arrays` do.
         group : int
-            So many neighbours reduce among themselves, the last ones perhaps fewer; 0 for all.
+            Size of groups of neighbours that reduce among themselves; the last group may be
+            smaller. 0 for all.
         fixed : bool
-            On GPUs: the same bits on every run, for sums. On the host that is always so.
+            On GPUs: sums have the same bits on every run. On the host they always do.
         across : Communicator, optional
-            Other processes that make the same call, with as many workers or not; one array of each
-            crosses. Excludes `group`; on GPUs also `fixed`, and "avg" needs as many workers in each.
+            A communicator of processes that make the same call. One array of each crosses. Excludes
+            `group`; on GPUs also `fixed`, and "avg" needs equally many workers in each.
 
         Returns
         -------
@@ -274,16 +275,17 @@ class DevicePool(Workers):
     ) -> Any:
         """The mean of the workers' arrays along an axis, as if they were concatenated along it.
 
-        Every entry weighs the same, however many a worker, or a process, has.
+        Every entry has the same weight, even if workers or processes have different numbers of
+        entries.
 
         Parameters
         ----------
         arrays : sequence of array
             Floating or complex; equal but along `axis`.
         axis : int or None
-            Is kept, with length 1. None: the mean of the arrays, place by place.
+            This axis is kept, with length 1. None: the mean of the arrays, element by element.
         worker : int
-            Whose memory the result lies in.
+            The worker whose memory the result lies in.
         across : Communicator, optional
             Other processes that make the same call.
         """
@@ -321,27 +323,28 @@ class DevicePool(Workers):
         across: Optional[Communicator] = None,
         outer_seams: tuple[int, int] = (0, 0),
     ) -> list[Any]:
-        """Exchange what neighbours share, in place.
+        """Exchange the overlaps of neighbours, in place.
 
-        Workers i and i + 1 share ``[seams[i], seams[i] + overlap)`` along `axis`. On GPUs what is
-        blended, or crosses to another process, passes through host memory, and is waited for.
+        Workers i and i + 1 share ``[seams[i], seams[i] + overlap)`` along `axis`. On GPUs, data
+        that is blended or crosses to another process passes through host memory, and the call waits
+        for it.
 
         Parameters
         ----------
         arrays : sequence of array
             One a worker, contiguous, of one shape and dtype.
         seams : sequence of int
-            Where each begins; one fewer than workers.
+            First index of each seam; one fewer than workers.
         overlap : int
-            How wide they are, at least 1.
+            Width of the seams, at least 1.
         mode : {"swap", "blend"}
-            Swap: both get what the other had. Blend: both get the same, which goes over linearly
-            from the lower worker's to the higher one's.
+            Swap: both get the other's data. Blend: both get the same, a linear transition from the
+            lower worker's data to the higher one's.
         across : Communicator, optional
-            The processes whose pools hold the neighbouring parts, by rank: their last and first
-            workers share a seam too.
+            A communicator of processes whose pools hold the neighbouring parts, by rank. Their last
+            and first workers share a seam, too.
         outer_seams : (int, int)
-            Where the seams with the previous and with the next process begin.
+            First indices of the seams with the previous and with the next process.
 
         Returns
         -------
@@ -369,7 +372,7 @@ class DevicePool(Workers):
         return listed
 
     def _halo_shape(self, arrays: Sequence[Any], axis: int) -> list[int]:
-        """How many times, how many rows, how many elements a row."""
+        """The shape as (repetitions, rows, elements of a row)."""
         self._require_one_each(arrays)
         shape = tuple(arrays[0].shape)
         length = self._length(arrays[0], axis)

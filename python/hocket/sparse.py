@@ -4,14 +4,14 @@
 >>> total = sparse.all_reduce(comm, matrix)          # a new matrix, on every rank
 >>> parts = sparse.all_gather(comm, matrix)          # a list, rank after rank
 
-Ranks may bring different numbers of entries, shapes (where they are not added), element types and
-widths of indices. Everything that describes the arrays travels first, as one small call that no
-rank leaves before all have come to it; then all their contents as one. What a rank refuses, or has
-no memory for, all hear of, and the communicator can be used further. Results are new: of the
-format, element type and index width of what was sent, in the memory (host or GPU) of this rank's
-own argument.
+Ranks may bring different numbers of entries, shapes (unless they are added), element types and
+index widths. A small call first exchanges all descriptions; no rank leaves it before all have come.
+A second call moves all contents. If a rank refuses an argument or lacks memory, all ranks hear of
+it, and the communicator can be used further. Results are new: in the format, element type and index
+width of what was sent. They lie in the memory (host or GPU) of this rank's own argument.
 
-Every function takes the communicator first; ``deadline`` and ``stream`` are those of its methods.
+Every function takes the communicator first; ``deadline`` and ``stream`` mean the same as in its
+methods.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def broadcast(
     ----------
     comm : Communicator
     array : sparse array
-        At the root what is sent; elsewhere any sparse array of the package wanted.
+        The array to send, at the root. Elsewhere any sparse array of the package wanted.
     root : int
 
     Returns
@@ -88,7 +88,7 @@ def broadcast(
     Raises
     ------
     TypeError
-        It is no sparse array in CSR, CSC or COO.
+        The array is not a sparse one in CSR, CSC or COO.
     """
     with announcing(comm):
         _check_root(comm, root)
@@ -190,7 +190,7 @@ def scatter(
         At the root, one a rank. Elsewhere it may be None.
     root : int
     like : sparse array, optional
-        Of the package wanted, where `arrays` does not say so; SciPy's by default.
+        An array of the package wanted, if `arrays` does not show it; SciPy's by default.
     """
     packed, lengths = None, None
     with announcing(comm):
@@ -228,7 +228,7 @@ def all_to_all(
     deadline: Timeout = None,
     stream: Stream = None,
 ) -> list[Sparse]:
-    """Send ``arrays[r]`` to rank r; the arrays that came, in the order of the ranks."""
+    """Send ``arrays[r]`` to rank r. Returns the received arrays in the order of the ranks."""
     with announcing(comm):
         _check_stream(stream)
         messages = make_messages(arrays, comm, "arrays")
@@ -323,16 +323,16 @@ def reduce(
     ----------
     comm : Communicator
     array : sparse array
-        For a sum of one shape on all ranks.
+        They have one shape on all ranks for a sum.
     op : str
-        "sum", or "prod" (or "product"): of matrices the matrix product, of arrays (csr_array, ...)
-        the elementwise one. The root's comes first, then the others in rising order.
+        ""sum", or "prod" (or "product"): the matrix product for matrices, and the elementwise one
+        for arrays (csr_array, ...). The root's array comes first, then the others in rising order.
     root : int
 
     Raises
     ------
     InvalidArgument
-        The shapes do not fit, or `op` is another one; on every rank.
+        The shapes do not fit, or `op` is unknown; on every rank.
     """
     message, kind, table, order = _describe_to_fold(comm, array, op, root, deadline, stream)
     arrays = _gather(comm, message, kind, table, root, deadline, stream)
@@ -364,13 +364,13 @@ def all_reduce(
     deadline: Timeout = None,
     stream: Stream = None,
 ) -> Sparse:
-    """As `reduce` to rank 0; every rank gets the result."""
+    """Like `reduce` to rank 0; every rank gets the result."""
     message, kind, table, order = _describe_to_fold(comm, array, op, 0, deadline, stream)
     with on(stream, kind):
         with announcing(comm):
             packed, lengths = pack([message], kind.xp)[0], lengths_of(table)
             room = kind.xp.empty(sum(lengths), "uint8") if comm.rank == 0 else None
-        # Who gives its part to rank 0 leaves that call at once: none is to refuse it.
+        # A rank leaves the gather as soon as it has sent its part, so no rank may refuse there.
         comm.barrier(deadline)
         gathered = comm.gather_v(packed, room, lengths, 0, deadline, stream)
         if gathered is not None:
@@ -395,7 +395,8 @@ def reduce_scatter(
         _check_stream(stream)
         messages = make_messages(arrays, comm, "arrays")
         own = np.array([message.description.encode() for message in messages])
-    every = comm.all_gather(own, None, deadline)  # so that all ranks refuse what one cannot add
+    # an array that one rank cannot add is refused on all
+    every = comm.all_gather(own, None, deadline)
     with announcing(comm):
         for place in range(comm.size):
             _check_shapes([decode(table[place]) for table in every], range(comm.size), op)
@@ -443,7 +444,9 @@ def _fold(arrays: Sequence[Sparse], op: str, kind: Kind) -> Sparse:
 
 
 def _are_mostly_empty(arrays: Sequence[Sparse]) -> bool:
-    """Whether COO arrays have many more rows than entries: SciPy adds by numbers for each row."""
+    """True if COO arrays have many more rows than entries. SciPy's addition costs time for each
+    row.
+    """
     rows = 8 * sum(array.nnz for array in arrays) + 1024
     return arrays[0].shape[0] > rows and all(array.format == "coo" for array in arrays)
 

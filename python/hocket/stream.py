@@ -1,6 +1,6 @@
-"""Working through arrays in chunks, loading the next one while one is used.
+"""Working through arrays in chunks, loading the next chunk while the current one is used.
 
-On the host a thread of its own copies the next chunk. For work on a GPU (``device="cuda"``) chunks
+On the host a separate thread copies the next chunk. For work on a GPU (``device="cuda"``) chunks
 are copied to it on one stream while another computes, ordered by events.
 """
 
@@ -35,18 +35,18 @@ def chunks(
     Parameters
     ----------
     use : callable
-        ``parts`` are the entries ``[first:last]`` of each array, valid during the call: a copy, in
-        a buffer that is loaded anew later.
+        Called as ``use(parts, first, last)``. The parts are the entries ``[first:last]`` of each
+        array, in a buffer that is reused after the call.
     arrays : sequence of numpy.ndarray
-        Of equal length along the first axis. Page-locked ones load fastest onto a GPU.
+        They have equal length along the first axis. Page-locked ones load fastest onto a GPU.
     count : int, optional
-        How many entries there are: to go through numbers alone, with no arrays.
+        Number of entries, to go through numbers alone, without arrays.
     indices : sequence of int, optional
         Go through these entries in place of all; ``first`` and ``last`` then count in it.
     chunk_size : int
         Entries at a time, at least 1.
     device : {"cpu", "cuda"}
-        Where the parts lie: on the current GPU they are CuPy's arrays, and ``use`` runs with the
+        Device of the parts: on the current GPU they are CuPy's arrays, and ``use`` runs with the
         stream for work current.
     streams : sequence, optional
         On a GPU: a stream for loading and one for work, CuPy's.
@@ -81,7 +81,7 @@ def chunks(
 
 
 def _length(arrays: Sequence[Any], count: Any) -> int:
-    """How many entries there are."""
+    """Number of entries."""
     if count is None and not arrays:
         raise InvalidArgument("arrays is empty; give count, the number of entries, to go without")
     lengths = {len(x) for x in arrays}
@@ -101,7 +101,7 @@ def _length(arrays: Sequence[Any], count: Any) -> int:
 
 
 def _entries(indices: Any, length: int) -> Any:
-    """Checked, as loading would wrap and round."""
+    """Checked, as loading would wrap negative indices and round fractions."""
     chosen = np.asarray(indices)
     if chosen.ndim != 1 or (chosen.dtype.kind not in "iu" and chosen.size > 0):
         raise InvalidArgument(
@@ -148,14 +148,14 @@ def reduce(
     device: Device = "cpu",
     streams: Optional[Sequence[Any]] = None,
 ) -> list[Any]:
-    """Sum what a function makes of chunks: ``sum(f(*parts))`` over all, chunk by chunk.
+    """Sum the results of a function for all chunks: ``sum(f(*parts))``.
 
     Parameters
     ----------
     f : callable
         Gets a chunk of each array, returns its contributions, one for each of `shapes`.
     shapes, dtypes : sequence
-        Of the sums.
+        Shapes and dtypes of the sums.
     arrays, indices, chunk_size, device, streams
         As in `chunks`.
 

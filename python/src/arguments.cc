@@ -28,7 +28,7 @@ std::int64_t number_between(nb::handle value,
   const long long result = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
   const bool is_below = overflow < 0 || result < low;
   if (is_below || overflow > 0 || result > high) {
-    // What takes the number has a least of its own, which is said where that is at fault.
+    // The caller that takes the number checks its lower bound, and reports a violation itself.
     const bool is_long = high > std::numeric_limits<int>::max();
     throw InvalidArgument(
         std::string(name) + " is " +

@@ -1,6 +1,6 @@
-// Plain values that Python passes: numbers, names, switches. What is wrong with one is said with
-// its name; nanobind's own conversions would say "incompatible function arguments" or "bad_cast",
-// and before the other ranks of a collective call could be told.
+// Plain values that Python passes: numbers, names, switches. Errors name the argument, and reach
+// the other ranks of a collective call. nanobind's own conversions would report "incompatible
+// function arguments" or "bad_cast", before those ranks could be told.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -16,12 +16,12 @@ namespace hocket::python {
 
 namespace nb = nanobind;
 
-// The name of its type, for people: as Python's own messages have it, "numpy.ndarray".
+// The name of a value's type, for people: as in Python's own messages, "numpy.ndarray".
 std::string name_of_type(nb::handle value);
-// The same with its article, "an int"; of None it is "None".
+// The same with its article, "an int"; "None" for None.
 std::string type_in_words(nb::handle value);
 
-// Whole numbers of any type that says it is one (`__index__`): no floats, no text.
+// Whole numbers of any type with `__index__`: no floats, no text.
 std::int64_t long_argument(nb::handle value, const char* name);
 int integer_argument(nb::handle value, const char* name);
 std::vector<std::int64_t> long_list_argument(nb::handle values, const char* name);
@@ -30,24 +30,24 @@ std::vector<std::int64_t> long_list_argument(nb::handle values, const char* name
 bool flag_argument(nb::handle value, const char* name);
 
 std::string text_argument(nb::handle value, const char* name);
-// Throws InvalidArgument of what cannot be gone through; takes nothing from an iterator.
+// Throws InvalidArgument if the value is not iterable. Consumes nothing of an iterator.
 void require_iterable(nb::handle value, const char* name, const char* wanted);
-// As the file system has it, whatever its bytes: str, bytes or os.PathLike.
+// A path in the file system's encoding, with any bytes: str, bytes or os.PathLike.
 std::string path_argument(nb::handle value, const char* name);
-// Names of engines, best first; None is none.
+// Names of engines, best first; empty for None.
 std::vector<std::string> engines_argument(nb::handle engines);
 
 // "arrays[2]": an element of an argument that is a list.
 std::string element_name(const char* name, std::size_t i);
 
-// The bytes lie in the object, as long as that is.
+// A view of the object's bytes, valid as long as the object.
 std::span<const std::byte> bytes_of(const nb::bytes& bytes) noexcept;
 
-// What one of Python's C functions has given; its error where it gave nothing.
+// Takes the result of a Python C function. Throws the Python error if the result is null.
 nb::object steal_or_throw(PyObject* object);
 
-// For people. Text of hocket's may hold what came from the environment, from a file's name or from
-// another rank, cut anywhere: bytes that are no UTF-8 are shown as numbers.
+// Text for people. It may hold bytes from the environment, a file name or another rank, cut
+// anywhere. Bytes that are not UTF-8 are shown as numbers.
 nb::str to_text(std::string_view text);
 
 }  // namespace hocket::python

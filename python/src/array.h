@@ -1,4 +1,4 @@
-// Arrays as Python hands them over: where the elements are, how many, of which type.
+// Arrays as Python passes them: address, number and type of the elements.
 //
 // NumPy arrays are read through NumPy's own structs, a few loads; everything else (PyTorch, JAX,
 // anything with DLPack or the buffer protocol) goes through `foreign.h`.
@@ -20,8 +20,8 @@ namespace hocket::python {
 
 namespace nb = nanobind;
 
-// What keeps foreign memory exported (a DLPack tensor, a buffer), or is memory in an array's place;
-// released under the GIL.
+// Keeps foreign memory exported (a DLPack tensor, a buffer), or owns memory that stands in for the
+// array. Released under the GIL.
 class Lease {
  public:
   Lease() noexcept = default;
@@ -32,8 +32,8 @@ class Lease {
   virtual void land() {}
 };
 
-// A resource: an argument seen as contiguous memory. Borrows the Python object: whoever keeps an
-// Array beyond the call keeps the object too. Made and destroyed under the GIL.
+// A resource: an argument seen as contiguous memory. It borrows the Python object, so code that
+// keeps an Array beyond the call keeps the object, too. Made and destroyed under the GIL.
 struct Array {
   void* data = nullptr;
   std::size_t count = 0;
@@ -42,12 +42,12 @@ struct Array {
   bool writable = false;
   nb::handle object = {};
   std::unique_ptr<Lease> lease = {};
-  // In a GPU's memory: which one's (kAnyDevice: the driver knows), and the stream that is current
-  // in the framework the array belongs to.
+  // Set for memory of a GPU: its number (kAnyDevice: the driver knows), and the current stream of
+  // the array's framework.
   MemoryKind memory = MemoryKind::kHost;
   int device = kAnyDevice;
   std::optional<StreamRef> stream = {};
-  // Work on it may be under way on `stream`: who uses it on another one waits for that.
+  // Work on the array may be under way on `stream`. A call on another stream waits for it.
   bool is_at_work = false;
 
   bool is_on_gpu() const noexcept { return memory == MemoryKind::kCuda; }
@@ -57,59 +57,58 @@ struct Array {
   }
 };
 
-// The array of an argument. `name` is the argument's, for messages. Throws InvalidArgument where
+// Reads the array of an argument. `name` is the argument's, for messages. Throws InvalidArgument if
 // the object is no array, not contiguous, or of a type that hocket does not take.
 Array read_array(nb::handle object, const char* name);
-// The same of an argument that is written to.
+// The same for an argument that is written to.
 Array writable_array(nb::handle object, const char* name);
 
-// A mend for messages: the call is made with a copy, `made` of the array, which is brought back by
-// the statement `brought_back`; empty: by assignment.
+// Advice for messages: to make the call with `made`, a copy of the array. The statement
+// `brought_back` copies the result back; if it is empty, an assignment does.
 std::string by_way_of_copy(const std::string& made,
                            const char* name,
                            std::string brought_back = {});
 
-// Throws InvalidArgument where the elements lie in Fortran order, for calls that cut the array.
+// Throws InvalidArgument if the elements lie in Fortran order. For calls that cut the array.
 void require_c_order(const Array& array, const char* name);
-// Throws InvalidArgument where one is in C and the other in Fortran order.
+// Throws InvalidArgument if one array is in C order and the other in Fortran order.
 void require_same_order(const Array& a, const char* a_name, const Array& b, const char* b_name);
 
 using Shape = std::vector<std::ptrdiff_t>;
 Shape shape_of(const Array& array);
 std::string to_string(const Shape& shape);
 
-// A new array of the kind, dtype and order of `like`: PyTorch gives PyTorch, CuPy gives CuPy, Numba
-// Numba, JAX what is `finished` (immutable.h) once it is written; everything else in host memory
-// gives NumPy.
+// A new array of the framework, dtype and order of `like`. PyTorch, CuPy and Numba get their own
+// arrays. JAX gets memory to be `finished` (immutable.h) once it is written. Other arrays in host
+// memory get NumPy's.
 nb::object new_array_like(const Array& like, const Shape& shape);
-// One of int32 where `like` is, of its shape and order: NumPy's on the host.
+// A new int32 array in the memory of `like`, of its shape and order; NumPy's on the host.
 nb::object new_int32_beside(const Array& like);
 // A new NumPy array in C order.
 nb::object new_numpy_array(DType dtype, const Shape& shape);
 // A NumPy array over memory that `owner` keeps alive.
 nb::object numpy_view(void* data, DType dtype, const Shape& shape, nb::handle owner);
 
-// Whether it is a NumPy array and of no class derived from that; whether it is of such a class;
-// whether it is one of NumPy's scalars.
+// A NumPy array, but no subclass; a subclass; a NumPy scalar.
 bool is_plain_numpy(nb::handle object) noexcept;
 bool is_numpy_subclass(nb::handle object) noexcept;
 bool is_numpy_scalar(nb::handle object) noexcept;
-// Whether it is one of NumPy's scalars or a number of Python's, which never change.
+// True for NumPy's scalars and Python's numbers, which never change.
 bool is_number(nb::handle object) noexcept;
-// Such a number as an array without dimensions, which can only be read.
+// Reads such a number as a read-only array without dimensions.
 Array read_number(nb::handle number, const char* name);
-// Whether it is a NumPy array that is not contiguous. Throws InvalidArgument for one with a mask.
+// True for a NumPy array that is not contiguous. Throws InvalidArgument if it has a mask.
 bool is_strided_numpy(nb::handle object, const char* name);
 // A new array without dimensions that holds the scalar.
 nb::object array_of_numpy_scalar(nb::handle scalar);
 
-// That of a numpy.dtype. Throws InvalidArgument, which says that `name` has it, for what hocket
-// does not take.
+// The DType of a numpy.dtype. Throws InvalidArgument if hocket does not take it; the message says
+// that `name` has it.
 DType dtype_of_numpy(nb::handle dtype, const char* name);
 // "float32", numpy.float32, numpy.dtype("f4"), torch.float32, ml_dtypes.bfloat16, ...
 DType dtype_argument(nb::handle dtype);
 
-// Call once, when the module is made; throws where NumPy cannot be imported.
+// Call once, when the module is made. Throws if NumPy cannot be imported.
 void import_numpy();
 
 }  // namespace hocket::python

@@ -70,7 +70,7 @@ std::unique_ptr<Bootstrap> bootstrap_argument(nb::handle bootstrap, nb::handle m
 void refuse_joining(Bootstrap* group) {
   if (group == nullptr) return;
   try {
-    // Nobody has that rank.
+    // No process has rank -1, so init refuses on all of them.
     without_gil([&] { static_cast<void>(hocket::init(*group, {.rank = -1})); });
   } catch (const nb::python_error& error) {
     if (!error.matches(PyExc_Exception)) throw;  // no failure of the group's: Ctrl-C

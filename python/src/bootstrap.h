@@ -1,4 +1,4 @@
-// Python's bootstraps as C++'s.
+// Adapts Python's bootstraps to C++'s.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -12,14 +12,15 @@ namespace hocket::python {
 namespace nb = nanobind;
 
 // The bootstrap that `init` was given: `bootstrap`, a hocket.Bootstrap, or one made of `mpi`, a
-// communicator of mpi4py. Null where both are None. It is used without the GIL, which it takes.
+// communicator of mpi4py. Null if both are None. Its methods run without the GIL, and take it.
 std::unique_ptr<Bootstrap> bootstrap_argument(nb::handle bootstrap, nb::handle mpi);
 
-// Has the processes of `group`, which may be null, hear that this one's arguments are refused: they
-// come to its calls, and would wait there. Throws only what a signal's handler raises meanwhile.
+// Tells the processes of `group`, which may be null, that this one's arguments are refused. They
+// make its calls, and would wait there. Throws only exceptions of signal handlers.
 void refuse_joining(Bootstrap* group);
 
-// What `read` reads of the arguments of a call that joins by `group`.
+// Runs `read`, which reads the arguments of a call that joins by `group`. Tells the group if it
+// throws.
 template <typename Read>
 auto read_joining(Bootstrap* group, Read&& read) {
   try {

@@ -106,7 +106,7 @@ nb::object finished_list(nb::handle results, std::optional<StreamRef> stream) {
   return all;
 }
 
-// What is read and what is written of a call that cuts or joins.
+// The inputs and outputs of a call that cuts or joins arrays.
 struct Sides {
   std::vector<Array> in;
   std::vector<Array> out;

@@ -28,7 +28,7 @@ void close_seat(Seat& seat) {
   });
 }
 
-// What closing has to tell must not replace the exception that ends the block.
+// An error of closing must not replace the exception that ends the block.
 void leave_block(nb::handle self, nb::args exception) {
   Seat& seat = nb::cast<Seat&>(self);
   if (exception.size() == 0 || exception[0].is_none()) return close_seat(seat);

@@ -115,8 +115,8 @@ std::optional<StreamRef> stream_of(nb::handle asked, const Array& in, const Arra
 
 namespace {
 
-// Drops what streams are through with. Whoever else looks meanwhile finds nothing, as that is asked
-// without the GIL: the communicator may be in another thread's hands, and that one want the GIL.
+// Drops the work that streams have finished. The test runs without the GIL, because another thread
+// may hold the communicator and want the GIL. A second thread meanwhile finds the list empty.
 void drop_ended(HeldWork& held) {
   if (held.is_empty()) return;
   std::deque<WorkHandle> looked_at = held.take();

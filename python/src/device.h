@@ -1,4 +1,4 @@
-// GPU arrays: which stream a call goes on, and what must stay alive until it is through.
+// GPU arrays: the stream of a call, and the objects to keep alive until it has ended.
 #pragma once
 
 #include <initializer_list>
@@ -10,19 +10,19 @@
 
 namespace hocket::python {
 
-// A raw handle, or a stream of CuPy, PyTorch, Numba, or anything with `__cuda_stream__`; None is
-// none. Throws InvalidArgument.
+// A raw handle, or a stream of CuPy, PyTorch, Numba, or anything with `__cuda_stream__`; absent for
+// None. Throws InvalidArgument.
 std::optional<StreamRef> stream_argument(nb::handle stream);
 
 // The GPU that holds an array.
 const Gpu& gpu_of(const Array& array);
 
-// Puts what is under way on an array's own stream before what comes on `stream`. Nothing where they
-// are one, or `stream` is being captured into a graph, which cannot wait for what is outside of it.
+// Orders `stream` after the work under way on the array's own stream. Does nothing if they are the
+// same, or if `stream` is being captured into a graph, which cannot wait for outside work.
 void follow(const Array& array, std::optional<StreamRef> stream);
 
-// The stream of a call: the one that is asked for, else the current one of the framework that the
-// arrays belong to. It comes after what is under way on them elsewhere.
+// The stream of a call: `asked`, or else the current one of the arrays' framework. It is ordered
+// after work on the arrays that is under way on other streams.
 std::optional<StreamRef> stream_of(nb::handle asked, const Array& in, const Array& out);
 
 template <typename Plan>
@@ -30,11 +30,12 @@ void choose_stream(Plan& plan, nb::handle asked) {
   plan.options.stream = stream_of(asked, plan.in, plan.out);
 }
 
-// Frameworks give memory back in the order of their own current stream. On another, and for memory
-// that was only lent, the arrays have to be held until the call is through.
+// Frameworks reuse memory in the order of their own current stream. On another stream, or if the
+// memory was only lent, the arrays have to be kept until the call has ended.
 void retain(Seat& seat, std::initializer_list<Array*> arrays, std::optional<StreamRef> stream);
 void retain(Seat& seat, std::vector<Array>& arrays, std::optional<StreamRef> stream);
-// What was only lent, for as long as the stream needs it, whoever keeps the call's Work.
+// Keeps arrays whose memory was only lent as long as the stream needs them, even if the Work is
+// dropped.
 template <typename Plan>
 void retain_lent(Seat& seat, Plan& plan) {
   const auto is_lent = [](const Array& array) { return array.is_on_gpu() && array.lease; };

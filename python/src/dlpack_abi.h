@@ -1,6 +1,6 @@
 // DLPack's binary interface, version 1.3: the structs that array libraries hand to each other.
 //
-// Layout and values are the standard's; names are ours, as only the layout crosses the border.
+// The layout and values are the standard's. The names are ours, as only the layout matters.
 #pragma once
 
 #include <cstdint>
@@ -46,14 +46,14 @@ struct Version {
   std::uint32_t minor;
 };
 
-// What a capsule named "dltensor" holds.
+// The content of a capsule named "dltensor".
 struct ManagedTensor {
   Tensor tensor;
   void* context;
   void (*deleter)(ManagedTensor*);
 };
 
-// What a capsule named "dltensor_versioned" holds.
+// The content of a capsule named "dltensor_versioned".
 struct VersionedTensor {
   Version version;
   void* context;
@@ -68,8 +68,8 @@ struct ExchangeHeader {
   ExchangeHeader* previous;
 };
 
-// What a type's `__dlpack_c_exchange_api__` capsule holds. Functions return 0, or -1 with a Python
-// error set.
+// The content of a type's `__dlpack_c_exchange_api__` capsule. Functions return 0, or -1 with a
+// Python error set.
 struct ExchangeApi {
   ExchangeHeader header;
   void* allocate;

@@ -32,7 +32,7 @@ class Endings {
     if (event_ >= 0) ::close(event_);
   }
 
-  // Whoever ends a call must not wait, nor fail: `key` is in a list of its own already.
+  // The thread that ends a call must not wait, nor fail, so `key` already is a list of one.
   void add(Keys& key) noexcept {
     const std::lock_guard lock(mutex_);
     ended_.splice(ended_.end(), key);

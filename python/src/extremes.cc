@@ -101,7 +101,8 @@ void define_extreme(CommunicatorClass& cls, const std::string& name, const char*
                             return kStart(seat.comm, plan.in.input(), plan.out(), plan.options);
                           })};
         handle.call = name;
-        // What was only lent, for as long as the stream needs it, whoever keeps the Work.
+        // Memory that was only lent is kept as long as the stream needs it, even if the Work is
+        // dropped.
         if (plan.in.lease || plan.index.lease) retain_all(seat, plan);
         keep_all(handle, plan);
         return handle;

@@ -19,7 +19,7 @@ bool is_of_cupy(nb::handle object) {
          std::string_view(nb::cast<nb::str>(module).c_str()).starts_with("cupy");
 }
 
-// What stands for an array of JAX while a function is traced.
+// True for JAX's placeholder of an array while a function is traced.
 bool is_tracer(nb::handle object) {
   for (nb::handle base : object.type().attr("__mro__")) {
     const nb::object module = nb::getattr(base, "__module__", nb::none());
@@ -43,7 +43,7 @@ enum class Way : std::uint8_t {
   kNone
 };
 
-// How arrays of a type are read, found once: asking costs as much as reading.
+// The way in which arrays of a type are read. Cached, as finding it costs as much as reading.
 struct KnownType {
   nb::object type;  // held, so that no other type gets its address
   Way way = Way::kNone;

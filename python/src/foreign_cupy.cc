@@ -11,7 +11,7 @@ nb::object name_of_attribute(const char* name) {
   return nb::steal(PyUnicode_InternFromString(name));
 }
 
-// What is asked for, made once.
+// The attributes of CuPy arrays, looked up once.
 struct Words {
   nb::object data = name_of_attribute("data");
   nb::object ptr = name_of_attribute("ptr");
@@ -52,7 +52,7 @@ bool is_cupy_array(nb::handle object) {
   const nb::object module = object.type().attr("__module__");
   if (!nb::isinstance<nb::str>(module)) return false;
   const std::string_view home = nb::cast<nb::str>(module).c_str();
-  // Not what CuPy's extensions derive from it; and as CuPy has had it since version 5.
+  // Excludes subclasses of CuPy's extensions. The private attributes exist since version 5.
   return (home == "cupy" || home == "cupy._core.core") && nb::hasattr(object, "_c_contiguous") &&
          nb::hasattr(object, "_f_contiguous");
 }

@@ -183,7 +183,7 @@ StreamRef current_stream(nb::handle object, int device) {
   return StreamRef::from_handle(handle);
 }
 
-// What DLPack calls a stream: 1 is the legacy default one.
+// DLPack's number of a stream: 1 is the legacy default stream.
 nb::object dlpack_stream(StreamRef stream) {
   const auto handle = reinterpret_cast<std::uintptr_t>(stream.handle());
   return nb::int_(handle == 0 ? 1 : handle);
@@ -216,7 +216,7 @@ Array from_method(nb::handle object, const char* name) {
     }
     return from_capsule(dlpack_capsule(object, nb::none()), object, name);
   }
-  // Told the stream that the array is used on, its owner orders that behind its own.
+  // The array's owner gets the stream on which the array will be used, and orders it after its own.
   const StreamRef stream = current_stream(object, id);
   Array array = from_capsule(dlpack_capsule(object, dlpack_stream(stream)), object, name);
   array.stream = stream;

@@ -1,4 +1,4 @@
-// What the ways to read an array that is not NumPy's have in common.
+// Helpers shared by the readers of arrays that are not NumPy's.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -17,15 +17,15 @@ namespace hocket::python {
   throw InvalidArgument(std::string(name) + " " + what);
 }
 
-// PyTorch and CuPy make such a copy each in its own words.
+// PyTorch and CuPy have different functions for such a copy.
 inline constexpr const char* kNotContiguous =
     "is not contiguous; call with a contiguous copy, and copy that back if the call writes to it";
 
-// The integer and the IEEE floating-point type of so many bits, if there is one.
+// The integer or floating-point type with that many bits, if there is one.
 std::optional<DType> integer(unsigned bits, bool is_signed);
 std::optional<DType> real(unsigned bits);
 
-// Whether elements lie one after the other, the last axis fastest (C) or the first (Fortran).
+// True if elements lie one after the other, with the last axis fastest (C) or the first (Fortran).
 // Axes of one element may have any stride.
 template <typename Extent>
 bool is_dense(const Extent* shape, const Extent* strides, int ndim, Extent unit, bool c_order) {
@@ -58,7 +58,7 @@ const dlpack::ExchangeApi* exchange_api(nb::handle object);
 Array from_exchange(const dlpack::ExchangeApi& api, nb::handle object, const char* name);
 // `__dlpack__`.
 Array from_method(nb::handle object, const char* name);
-// Of CuPy itself.
+// CuPy's own attributes.
 bool is_cupy_array(nb::handle object);
 Array from_cupy(nb::handle object, const char* name);
 // `__cuda_array_interface__`.

@@ -18,21 +18,21 @@ struct Unfinished {
   nb::object memory;
 };
 
-// The type is the one that was given: NumPy's or Python's.
+// The result has the type of the argument: NumPy's or Python's.
 nb::object number_in(const Unfinished& result) {
   if (is_numpy_scalar(result.like)) return result.memory.attr("__getitem__")(nb::make_tuple());
   return result.memory.attr("item")();
 }
 
 nb::object on_host(const Unfinished& result) {
-  // Without a device it goes where arrays go that nobody has put anywhere.
+  // An array that is not committed to a device stays so: it goes to the default device.
   const nb::object committed = nb::getattr(result.like, "committed", nb::bool_(true));
   const nb::object where = nb::cast<bool>(committed) ? result.like.attr("sharding") : nb::none();
   return nb::module_::import_("jax").attr("device_put")(result.memory, where);
 }
 
-// The framework has streams that it does not tell of: it copies to the host on one of its own. So
-// the result is handed over when it is there.
+// The framework copies to the host on a private stream. So the result is handed over only when it
+// has been written.
 nb::object on_gpu(const Unfinished& result, const Array& memory, StreamRef stream) {
   const Gpu& gpu = gpu_of(memory);
   without_gil([&] {

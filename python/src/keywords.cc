@@ -1,5 +1,5 @@
-// A bound function's vectorcall slot (PEP 590) leads here and then to nanobind's. Calls without
-// keywords pay for two branches.
+// The vectorcall slot (PEP 590) of a function of the module points here, and this calls nanobind's.
+// Calls without keywords pay for two branches.
 #include "keywords.h"
 
 #include <dlfcn.h>
@@ -25,20 +25,20 @@ namespace {
 // Python's `vectorcallfunc`, which its stable interface has only since 3.12.
 using Vectorcall = PyObject* (*)(PyObject*, PyObject* const*, std::size_t, PyObject*);
 
-// Python's PyVectorcall_NARGS, which is as new there: the highest bit is no part of the count, but
-// says that the place before the arguments may be written (PEP 590).
+// Python's PyVectorcall_NARGS, which the stable interface also has only since 3.12. The highest bit
+// is a flag: the place before the arguments may be written (PEP 590).
 constexpr std::size_t count_of(std::size_t count_and_flag) noexcept {
   return count_and_flag & ~(std::size_t{1} << (8 * sizeof(std::size_t) - 1));
 }
 
 constexpr std::size_t kSlots = 8;  // nanobind has six ways of being called
 
-// What is known of the functions. Written while the module is made, under the GIL.
+// Facts about the functions. Written while the module is made, under the GIL.
 struct KnownFunctions {
   std::array<Vectorcall, kSlots> originals{};
-  // Which of the two words a function takes, where it takes one.
+  // The one of the two words that a function takes, if any.
   std::unordered_map<PyObject*, PyObject*> word;
-  // How other ranks are told of a refused call, where these take part in it.
+  // For collective calls: the way to tell other ranks of a refused call.
   std::unordered_map<PyObject*, Refuse> refuse;
   PyObject* deadline = nullptr;
   PyObject* timeout = nullptr;
@@ -113,14 +113,14 @@ bool was_called(const nb::python_error& error) {
   return text.find("(): incompatible function arguments.") == std::string_view::npos;
 }
 
-// Has a TypeError name the keyword, where there is one that the function does not take.
+// Makes a TypeError name the keyword, if the function does not take it.
 void explain(PyObject* function, PyObject* names) {
   if (names == nullptr) return;
   nb::module_::import_("hocket._keywords").attr("explain")(nb::handle(function), nb::handle(names));
 }
 
-// What a call without a result raises: the TypeError that is set, or a better one. The ranks that
-// take part in the call are told where it was not made.
+// Handles a call that failed: raises the TypeError that is set, or a better one. Tells the ranks of
+// a collective call if the call was not made.
 void answer(PyObject* function, PyObject* const* arguments, std::size_t count, PyObject* names) {
   if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) return;
   try {
@@ -172,8 +172,8 @@ constexpr std::array<Vectorcall, kSlots> calls(std::index_sequence<kSlot...>) {
 }
 constexpr auto kCalls = calls(std::make_index_sequence<kSlots>());
 
-// Where nanobind's functions have the address of what calls them: first of all. What is there is
-// looked at before it is believed, as nanobind promises nobody that it stays so.
+// The place where nanobind's functions keep their caller's address: the first member. The value is
+// checked, as nanobind does not promise this layout.
 Vectorcall& slot_of(nb::handle function) {
   auto& slot = *reinterpret_cast<Vectorcall*>(reinterpret_cast<std::byte*>(function.ptr()) +
                                               sizeof(PyVarObject));

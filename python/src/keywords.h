@@ -1,4 +1,4 @@
-// Keywords of the bound functions, beyond what nanobind makes of them.
+// Keywords of the module's functions, beyond nanobind's own handling.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -7,10 +7,10 @@ namespace hocket::python {
 
 namespace nb = nanobind;
 
-// Has every function and method of the module name a keyword that it does not take, where nanobind
-// lists what it takes; and take `timeout` and `deadline` for each other, where it has one of them.
-// Arguments that do not fit a collective call at all are refused for all of its ranks.
-// To be called once, when all are defined.
+// Improves keywords of every function and method of the module. nanobind's error lists the keywords
+// that a function takes; afterwards it names the wrong one. `timeout` and `deadline` are accepted
+// for each other if the function takes one of them. Arguments that do not fit a collective call are
+// refused on all its ranks. Call it once, when all functions are defined.
 void mind_keywords(nb::module_& module);
 
 }  // namespace hocket::python

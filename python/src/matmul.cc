@@ -13,8 +13,9 @@
 namespace hocket::python {
 namespace {
 
-// As Python says it: nothing; the slabs' axis; or of blocks that are dealt out the grid's shape,
-// the block's, the first place, and who is at each place.
+// Python's encoding of a distribution: empty for replicated; one number for a slab's axis.
+// Block-cyclic ones have the grid's shape, the block's shape, the first place, and the rank at each
+// place.
 MatrixSpread spread_of(const Extents& words) {
   if (words.empty()) return Replicated{};
   if (words.size() == 1) return Slab{words[0]};

@@ -88,7 +88,8 @@ std::optional<DType> dtype_of(const PyArray_Descr* descr) {
 
 std::string joined(const char* a, const char* b) { return std::string(a) + b; }
 
-// How arrays of a dtype that hocket does not take can be sent, and combined where that has a sense.
+// Advice on how to send arrays of a dtype that hocket does not take, and how to combine them if
+// that makes sense.
 std::string mend_of_dtype(const PyArray_Descr* descr, const char* name) {
   const std::string bytes = joined(name, ".ravel(\"K\").view(numpy.uint8)");
   const std::string rounded =
@@ -229,7 +230,7 @@ PyArray_Descr* descriptor(DType dtype) {
 }  // namespace
 
 void import_numpy() {
-  // Not PyArray_ImportNumPyAPI, which prints what went wrong, Ctrl-C too, and says another thing.
+  // PyArray_ImportNumPyAPI would print the error, even Ctrl-C, and raise a different one.
   if (_import_array() < 0) throw nb::python_error();
 }
 

@@ -78,8 +78,8 @@ Object string_object(nb::handle value) {
   return Object(std::string(text, static_cast<std::size_t>(length)));
 }
 
-// Whether the value travels as an array. Arrays of other packages and `memoryview` arrive as
-// NumPy's where pickle, which keeps their type, is refused. A subclass would arrive as its base.
+// True if the value travels as an array. If pickle, which keeps types, is refused, arrays of other
+// packages and `memoryview` arrive as NumPy's. A subclass would arrive as its base.
 bool is_array(nb::handle value, Pickle pickle) {
   if (is_plain_numpy(value)) return true;
   if (pickle == Pickle::kAllow || is_numpy_subclass(value)) return false;
@@ -289,7 +289,8 @@ nb::object broadcast_object(
   });
   const Object result =
       without_gil([&] { return hocket::broadcast_object(seat.comm, mine, options); });
-  // What the others get; where that is the same, nothing need be made.
+  // The root also returns what the others get. If that equals the original, the original is
+  // returned.
   if (seat.comm.rank() == options.root && !reading.changes) return nb::borrow(object);
   return from_object(result, reading.pickle);
 }

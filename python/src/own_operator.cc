@@ -115,7 +115,7 @@ void OwnOperator::combine_block(void* left, const void* right, std::size_t count
     function_(a, b, nb::arg("out") = a);
     return;
   }
-  // What it is given it may keep.
+  // The function may keep its arguments, so it gets copies.
   const auto copy_of = [&](const void* block) {
     nb::object copy = new_numpy_array(dtype_, shape);
     std::memcpy(read_array(copy, "a block").data, block, bytes);

@@ -1,4 +1,4 @@
-// Operators of the program's own: hocket.Operator.
+// User-defined operators: hocket.Operator.
 #pragma once
 
 #include <memory>
@@ -11,19 +11,19 @@ namespace hocket::python {
 // One call by such an operator. A resource; made and destroyed under the GIL.
 class OwnOperator {
  public:
-  // Null where `op` is none.
+  // Null if `op` is no such operator.
   static std::shared_ptr<OwnOperator> of(nb::handle op);
 
-  // Whether arrays are cut along their first axis alone.
+  // True if arrays are cut along their first axis alone.
   bool takes_rows() const noexcept { return takes_rows_; }
-  // To be called before `run`. `cut`: the array that is cut, or one of its shape.
+  // Call it before `run`. `cut` is the array that is cut, or one of its shape.
   void fit(const Array& cut, const char* name);
 
-  // What C++ takes. It calls this object, which must outlive the call.
+  // The operator for C++. It calls this object, which must outlive the call.
   const Operator& op() const noexcept { return op_; }
-  // To be called where a call has ended by the InvalidArgument that is being handled, with the GIL
-  // or without. Where this rank's function raised what was no Exception, as Ctrl-C is none, it
-  // throws that; else the call's error, whose cause is what was raised here.
+  // Call it while handling the InvalidArgument that ended a call, with the GIL or without. If this
+  // rank's function raised something other than an Exception, such as Ctrl-C, it throws that. If
+  // not, it throws the call's error, with the function's own exception as its cause.
   [[noreturn]] void rethrow();
 
  private:

@@ -95,7 +95,7 @@ void set_output(Plan<Options>& plan, nb::handle out, std::size_t rows, const Row
   require_c_order(plan.out, "out");
 }
 
-// Where `out` goes that has `counts` rows from each rank: one array, or one for each.
+// Sets `out`, which gets `counts` rows from each rank: one array, or a list with one for each.
 template <typename Options>
 void set_parts(Plan<Options>& plan, nb::handle out, const Counts& counts, const Rows& like) {
   if (!is_list(out)) return set_output(plan, out, total(counts), like);
@@ -113,7 +113,7 @@ void set_parts(Plan<Options>& plan, nb::handle out, const Counts& counts, const 
   plan.out_places = std::move(listed.places);
 }
 
-// What `x` has for each of `size` ranks, in rows; of a list in elements.
+// Counts of `x` for each of `size` ranks, in rows; in elements if `x` is a list.
 template <typename Options>
 Counts read_sent(Plan<Options>& plan, nb::handle x, nb::handle counts, int size, Rows& rows) {
   const bool lists = is_list(x);

@@ -1,14 +1,14 @@
-// Arguments of the v-forms, read.
+// Reads the arguments of the v-forms.
 //
-// Python counts rows, the first axis: for one-dimensional arrays that is elements. Counts that are
-// not given are exchanged here, by one small call, as the size of a new array follows from them.
+// Python counts rows, the first axis; for one-dimensional arrays these are elements. Absent counts
+// are exchanged here by one small call, as the size of a new array follows from them.
 #pragma once
 
 #include "verbs.h"
 
 namespace hocket::python {
 
-// One for each v-form. Where arguments are refused, the other ranks learn it.
+// One function for each v-form. If arguments are refused, the other ranks are told.
 Plan<CallOptions> plan_all_gather_v(
     Seat& seat, nb::handle x, nb::handle out, nb::handle counts, nb::handle deadline);
 Plan<RootOptions> plan_gather_v(Seat& seat,

@@ -1,4 +1,4 @@
-// The v-forms: a part of its own size for each rank.
+// The v-forms: each rank's part has its own size.
 #include "part_plans.h"
 
 namespace hocket::python {

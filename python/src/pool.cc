@@ -16,8 +16,8 @@
 namespace hocket::python {
 namespace {
 
-// Python's state of a worker's thread, which lives as long as the thread and not, as it would
-// otherwise, as long as a call: so that what Python programs keep by thread is kept.
+// Python's state of a worker's thread. It lives as long as the thread, and not just for a call, so
+// that thread-local data of Python programs survives.
 class ThreadState {
  public:
   void enter() {
@@ -33,8 +33,8 @@ class ThreadState {
   PyThreadState* state_ = nullptr;
 };
 
-// Python's `_Pool`. The GIL is held by whoever calls, and given up where workers are waited for: at
-// the end too.
+// Python's `_Pool`. The caller holds the GIL. It is released while workers are waited for, also in
+// the destructor.
 struct PoolHandle {
   PoolHandle(DevicePool a_pool, std::vector<ThreadState> its_states)
       : pool(std::move(a_pool)), states(std::move(its_states)) {}
@@ -133,9 +133,9 @@ void close(PoolHandle& handle) {
   });
 }
 
-// `body(index, communicator)` in the thread of each of `workers`. They begin in their order, each
-// when the one before has the GIL: so what they draw first from something shared (numbers from a
-// random generator, say) is the same in every run, unless a worker waits before.
+// Runs `body(index, communicator)` in the thread of each of `workers`. They begin in their order,
+// each when the one before has the GIL. So what they first draw from something shared, such as a
+// random generator, is the same in every run. A worker that waits before that breaks this order.
 void map(PoolHandle& handle,
          const std::vector<int>& workers,
          nb::callable body,
@@ -173,7 +173,7 @@ PoolReduceOptions reduce_options(nb::handle op,
           .streams = streams};
 }
 
-// What is wrong with arguments here, the other processes learn.
+// Tells the other processes if `read` refuses arguments here.
 template <typename F>
 auto read_across(nb::handle across, F&& read) {
   try {

@@ -24,11 +24,11 @@ OperatorOptions operator_options(const Options& options) {
   }
 }
 
-// What C++ has for an operator of the program's own.
+// The C++ function for a user-defined operator.
 template <typename Result, typename In = BorrowedView>
 using OwnVerb = Result (*)(Communicator&, In, ArrayView, const Operator&, const OperatorOptions&);
 
-// As regular_verbs; those of `kOwn...` are for an operator of the program's own.
+// As regular_verbs; `kOwn...` are used for user-defined operators.
 template <
     typename Options,
     void (Communicator::*kBlock)(ConstArrayView, ArrayView, const typename Options::Base&),

@@ -21,7 +21,7 @@ double seconds_of(nb::handle value, const char* name) {
       throw InvalidArgument(std::string(name) + " is too large; math.inf waits for ever");
     }
     if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) throw nb::python_error();
-    PyErr_Clear();  // arrays and NumPy's timedelta64 are among those that cannot after all
+    PyErr_Clear();  // some arrays and NumPy's timedelta64 have the method, but cannot convert
   }
   if (nb::hasattr(value, "total_seconds")) {
     const nb::object seconds = value.attr("total_seconds")();
@@ -31,8 +31,8 @@ double seconds_of(nb::handle value, const char* name) {
                         "; give seconds, a datetime.timedelta, math.inf, or None for the default");
 }
 
-// In one line, such as "RuntimeError: no". `what()` begins with the traceback of what Python code
-// raised (a hook of an argument's), and a refusal's text is cut before it would come to the error.
+// One line, such as "RuntimeError: no". `what()` would begin with the traceback of Python code,
+// such as an argument's hook. A refusal's text is cut, and would lose the error.
 std::string summary(const nb::python_error& error) {
   std::string text = nb::type_name(error.type()).c_str();
   const nb::object words = nb::steal(PyObject_Str(error.value().ptr()));

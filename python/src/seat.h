@@ -1,4 +1,4 @@
-// What the bound classes share: the communicator behind Python's, options, the GIL.
+// Shared by the classes of the module: the communicator behind Python's, options, the GIL.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -22,9 +22,9 @@
 
 namespace hocket::python {
 
-// Gives the GIL away for as long as it lives. Where the interpreter ends meanwhile, Python before
-// 3.14 ends a daemon thread that wants the GIL back by unwinding it, which no destructor survives:
-// such a thread sleeps until the process has ended.
+// Releases the GIL for its lifetime. Before 3.14, Python ends a daemon thread that wants the GIL
+// back after the interpreter's end. It does so by unwinding, which no destructor survives, so such
+// a thread sleeps until the process has ended.
 class GilGivenAway {
  public:
   GilGivenAway() noexcept : state_(PyEval_SaveThread()) {}
@@ -61,8 +61,8 @@ class GilTaken {
   PyGILState_STATE state_;
 };
 
-// For as long as it lives this thread's waits do not ask for signals (see `set_interrupt_check`):
-// Python hears of them afterwards. For destructors, which have nobody to raise an exception to.
+// During its lifetime this thread's waits do not check for signals (see `set_interrupt_check`).
+// Python handles them afterwards. For destructors, which cannot raise.
 class SignalsLeftAlone {
  public:
   SignalsLeftAlone() noexcept;
@@ -71,15 +71,15 @@ class SignalsLeftAlone {
   SignalsLeftAlone& operator=(const SignalsLeftAlone&) = delete;
 };
 
-// Whether what goes does so because the process is about to exit.
+// True if objects are destroyed because the process is about to exit.
 bool is_ending();
 
-// Throws what a signal's handler raises (Ctrl-C: KeyboardInterrupt) where one has come.
+// Throws the exception of a signal's handler (Ctrl-C: KeyboardInterrupt), if there is one.
 void throw_if_signalled();
 
-// Runs a call that may wait; other Python threads go on meanwhile. What a signal's handler raises
-// is what Python gets, whatever else comes of the call. Where the call fails, signals are looked
-// for once more: Ctrl-C goes to all ranks, and most of them hear of it by the first one's Aborted.
+// Runs a call that may wait, while other Python threads go on. An exception of a signal's handler
+// takes precedence over the call's outcome. If the call fails, signals are checked once more:
+// Ctrl-C goes to all ranks, and most ranks first see another rank's Aborted.
 template <typename F>
 decltype(auto) without_gil(F&& f) {
   const auto call = [&]() -> decltype(auto) {
@@ -113,8 +113,8 @@ decltype(auto) without_gil_or_signals(F&& f) {
   return std::forward<F>(f)();
 }
 
-// A resource: a Work as Python holds it. The end of a pending one gives the call up, which waits
-// for whoever is at work on the communicator: without the GIL, which that one may want.
+// A resource: a Work as Python holds it. The destructor of a pending one gives the call up. It
+// waits for other threads at work on the communicator, without the GIL, which they may want.
 class Started : public Work {
  public:
   Started() noexcept = default;
@@ -147,14 +147,14 @@ struct WorkHandle {
   std::vector<std::shared_ptr<Lease>> leases;
   nb::object result;
   std::string call;                         // its name
-  std::shared_ptr<OwnOperator> own = {};    // that combines; null: one of hocket's
-  std::shared_ptr<Watchers> watchers = {};  // null: nobody waits for its end but by `work`
-  bool given_up = false;                    // by the end of whoever awaited it
-  Started work;  // last: goes first, and nobody touches the arrays after it
+  std::shared_ptr<OwnOperator> own = {};    // the user's operator; null: one of hocket's
+  std::shared_ptr<Watchers> watchers = {};  // null: its end is awaited by `work` alone
+  bool given_up = false;                    // by the destructor of its awaiter
+  Started work;  // last: destroyed first, and the arrays are unused after it
 };
 
-// What streams of GPUs are not yet through with. Guarded by the GIL, or by the mutex where there is
-// none; what goes, goes without either.
+// Arrays of calls that streams of GPUs have not finished. Guarded by the GIL, or by the mutex in a
+// Python without one. They are destroyed without either.
 class HeldWork {
  public:
   bool is_empty() {
@@ -189,8 +189,8 @@ struct Seat {
         world(std::move(its_world)),
         first_deadline(comm.deadline()) {}
   Seat(Seat&&) noexcept = default;
-  // The last one of a communicator closes it, and the last one of a world takes leave of the other
-  // ranks, which is not done with the GIL.
+  // The destructor closes the communicator if this is its last Seat. The last Seat of a world also
+  // leaves the job, which must not happen under the GIL.
   ~Seat();
 
   Communicator comm;
@@ -198,7 +198,7 @@ struct Seat {
   bool is_closed = false;        // here; for people
   Duration first_deadline;       // of calls, when it was made
   bool allows_pickle = false;    // in calls that do not say
-  // Arrays of calls on GPUs' streams that must not go before the streams have come so far.
+  // Keeps arrays of calls on GPUs' streams until the streams have passed the calls.
   std::shared_ptr<HeldWork> held = std::make_shared<HeldWork>();
 };
 
@@ -207,25 +207,25 @@ struct Symmetric {
   Seat seat;
 };
 
-// How a refused call is announced.
+// The way to announce a refused call.
 using Refuse = void (*)(Communicator& comm, const std::string& reason);
 inline void refuse_next_call(Communicator& comm, const std::string& reason) { comm.refuse(reason); }
 inline void refuse_rebuild(Communicator& comm, const std::string& reason) {
   comm.refuse_rebuild(reason);
 }
 
-// Tells the other ranks that this one's next collective call was refused before it was made, so
-// that they need not wait for it, for the exception that is being handled; the caller then raises
-// what was wrong. Throws only what a signal's handler raises meanwhile.
+// Tells the other ranks that this rank's next collective call was refused before it was made. So
+// they need not wait for it. The reason is the exception being handled, which the caller then
+// rethrows. Throws only exceptions of signal handlers.
 void announce_refusal(Seat& seat, Refuse refuse = &refuse_next_call);
 
 // Seconds, a datetime.timedelta, infinity, or None for the default. `name` is the argument's.
 std::optional<Duration> duration_argument(nb::handle value, const char* name);
-// Where pip puts NCCL: beside every package.
+// The folders into which pip puts NCCL.
 std::vector<std::string> library_folders();
 // "sum", "product", ...
 ReduceOp op_argument(nb::handle op);
-// Bytes (32 of them), or the name of a key file.
+// 32 bytes, or the name of a key file.
 Key key_argument(nb::handle key);
 
 // Python's `Received`.

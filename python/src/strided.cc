@@ -48,7 +48,7 @@ nb::object copy_in_c_order(nb::handle object) {
   return nb::module_::import_("numpy").attr("array")(object, nb::arg("order") = "C");
 }
 
-// Whether no two elements share a place, as none of what slicing and transposing makes do.
+// True if no two elements share memory. Slices and transposes never do.
 bool lies_apart(nb::handle object, std::size_t element) {
   std::vector<std::pair<std::size_t, std::size_t>> axes;  // stride in bytes, length
   const nb::object strides = object.attr("strides");

@@ -1,7 +1,7 @@
-// Symmetric memory: as NumPy arrays in the host's, as arrays of no framework in GPUs'.
+// Symmetric memory: as NumPy arrays on the host, as arrays of no framework on GPUs.
 //
-// That an array is symmetric is known by its address, in C++; here it is a NumPy array like any
-// other, whose base keeps the memory alive, or what CuPy and PyTorch make an array of.
+// C++ finds out by its address that an array is symmetric. Here it is an ordinary NumPy array whose
+// base keeps the memory alive, or an object from which CuPy and PyTorch make an array.
 #include "hocket/symmetric.h"
 
 #include <nanobind/ndarray.h>
@@ -27,8 +27,8 @@ struct Allocation {
   std::vector<int> makers;  // the rank in the world of each that has a part
 };
 
-// Keeps memory of GPUs. An owner's end, where it is the last, waits until no GPU needs it any more:
-// without the GIL, which the threads of other ranks may want before they get so far.
+// Keeps memory of GPUs. The destructor of the last owner waits until no GPU needs the memory. It
+// waits without the GIL, which the threads of other ranks may need to get there.
 struct GpuOwner {
   explicit GpuOwner(std::shared_ptr<void> a_memory) : memory(std::move(a_memory)) {}
   GpuOwner(const GpuOwner&) = default;
@@ -55,7 +55,7 @@ nb::tuple tuple_of(const Shape& shape) {
   return nb::tuple(extents);
 }
 
-// What NumPy calls the type; empty: it has no name for it.
+// NumPy's name of the type; empty if it has none.
 std::string typestr_of(DType dtype) {
   const std::string bytes = std::to_string(size_of(dtype));
   switch (dtype) {

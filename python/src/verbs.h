@@ -32,8 +32,8 @@ struct Plan {
   Parts out_parts() const noexcept { return {out_counts, out_places}; }
 };
 
-// Makes sure that the array of a call in place can be written to. One that never changes is `in`,
-// and the result a new one.
+// Makes sure that the array of an in-place call can be written to. An array that never changes
+// becomes `in`, and the result is a new one.
 template <typename Options>
 void write_in_place(Plan<Options>& plan, nb::handle x) {
   if (plan.out.writable) return;
@@ -57,7 +57,7 @@ Array read_out(nb::handle out) {
   return writable_array(out, "out");
 }
 
-// Reads a collective call's arguments by `read`. Where they are refused, the other ranks learn it.
+// Reads a collective call's arguments by `read`. If they are refused, the other ranks are told.
 template <typename Read>
 auto read_arguments(Seat& seat, Read&& read, Refuse refuse = &refuse_next_call) {
   try {
@@ -80,7 +80,7 @@ struct Verbs {
   Prepared (*prepare)(Communicator&, const Plan<Options>&) = nullptr;  // null: it has no such form
 };
 
-// Of a collective that takes an array in and one out.
+// The verbs of a collective that takes one array in and one out.
 template <typename Options,
           void (Communicator::*kBlock)(ConstArrayView, ArrayView, const Options&),
           Work (Communicator::*kStart)(BorrowedView, ArrayView, const Options&),
@@ -93,7 +93,7 @@ constexpr Verbs<Options> regular_verbs() {
       [](Communicator& c, const P& p) { return (c.*kPrepare)(p.input(), p.output(), p.options); }};
 }
 
-// What `help()` and type checkers see of a collective.
+// The signature and help of a collective for `help()` and type checkers.
 struct Text {
   std::string name;
   std::string arguments;  // without deadline and stream, which every call has
@@ -101,9 +101,9 @@ struct Text {
   const char* help;
 };
 
-// Defines `name`, `name_async` and, where there is one, `prepare_name`. `read` reads the arguments,
-// the last of them the deadline, and tells the other ranks what it refuses; `arguments` are those
-// before the deadline, as nanobind has them.
+// Defines `name`, `name_async` and, if it exists, `prepare_name`. `read` reads the arguments, of
+// which the deadline is the last, and tells the other ranks of a refusal. `arguments` are
+// nanobind's descriptions of those before the deadline.
 template <typename Options, typename... Given, typename... Arguments>
 void define(CommunicatorClass& cls,
             const Verbs<Options>& verbs,
@@ -115,7 +115,7 @@ void define(CommunicatorClass& cls,
     read_arguments(seat, [&] { choose_stream(read_plan, stream); });
     return read_plan;
   };
-  // The type of the arrays says that of the result, where there is one.
+  // The type of the result follows from that of the arrays, if there are any.
   std::string started = text.arguments;
   for (std::size_t at; (at = started.find("ArrayT")) != std::string::npos;)
     started.erase(at + 5, 1);

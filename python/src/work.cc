@@ -17,7 +17,7 @@ std::optional<StreamRef> current_stream(const WorkHandle& handle) {
   return std::nullopt;
 }
 
-// What has been given up by whoever awaited it has no end of its own.
+// A call that its awaiter gave up has no result; this raises Aborted.
 void require_kept(const WorkHandle& handle) {
   if (!handle.given_up) return;
   throw Aborted({.code = ErrorCode::kAborted,
@@ -25,8 +25,7 @@ void require_kept(const WorkHandle& handle) {
                  .operation = handle.call});
 }
 
-// What waits for a call's end, or makes a prepared one: an error of the function that combines has
-// its cause.
+// Waits for a call's end, or makes a prepared call. Adds the cause to errors of a user's operator.
 template <typename Handle, typename Wait>
 auto explained(Handle& handle, const Wait& wait) {
   if (handle.own == nullptr) return without_gil(wait);
@@ -42,7 +41,7 @@ void land(const WorkHandle& handle) {
   for (const auto& lease : handle.leases) lease->land();
 }
 
-// Of a call that has several, each.
+// Finishes the result; for a call with several results, each of them.
 nb::object all_finished(nb::object result, std::optional<StreamRef> stream) {
   if (!PyTuple_CheckExact(result.ptr())) return finished(std::move(result), stream);
   nb::list each;
@@ -134,7 +133,7 @@ bool test(WorkHandle& handle) {
   return true;
 }
 
-// What dropping it does: a pending call is cancelled.
+// Acts as if the Work were dropped: a pending call is cancelled.
 void give_up(WorkHandle& handle) {
   if (test(handle)) return;
   handle.given_up = true;

@@ -84,7 +84,7 @@ Seat init(nb::handle rank,
   return {std::move(comm), std::move(world)};
 }
 
-// The exception that is being handled, with the text that the other ranks are told.
+// Rethrows the exception being handled, with the text that the other ranks get.
 [[noreturn]] void rethrow_in_short() {
   try {
     throw;
@@ -105,8 +105,8 @@ void run_threads(nb::handle size, nb::object body) {
     try {
       body(Seat{Communicator(comm.impl())});
     } catch (...) {
-      // The interpreter has ended, and ends the threads that want it back by unwinding them (see
-      // GilGivenAway): a rank that was left behind sleeps until the process has gone.
+      // Python ends threads that want the GIL after the interpreter's end, by unwinding (see
+      // GilGivenAway). A rank left behind in this state sleeps until the process has gone.
       while (Py_IsInitialized() == 0) ::pause();
       {
         const std::lock_guard lock(mutex);
@@ -124,20 +124,20 @@ void run_threads(nb::handle size, nb::object body) {
   }
 }
 
-// Python's main thread. Whoever asks first need not be it: a pool's worker may.
+// Python's main thread. It is set at import, as the first thread that asks may be a pool's worker.
 std::atomic<pthread_t>& main_thread() {
   static std::atomic<pthread_t> thread{};
   return thread;
 }
 
-// How many of this thread's waits are not to ask.
+// Number of reasons for which this thread's waits must not check for signals.
 int& left_alone() noexcept {
   static thread_local int count = 0;
   return count;
 }
 
-// Asked in a thread that waits, without the GIL. What a signal's handler raises stays set in the
-// thread until the call has ended; then it is what Python gets.
+// Called without the GIL in a waiting thread. An exception of a signal's handler stays set in the
+// thread until the call has ended; then Python gets it.
 bool is_interrupted() {
   if (Py_IsInitialized() == 0) return false;  // the process ends, and Python has
   // Python's signals arrive in its main thread alone.
@@ -149,14 +149,14 @@ bool is_interrupted() {
   return PyErr_Occurred() != nullptr || PyErr_CheckSignals() != 0;
 }
 
-// What tells where a thread of Python's is; null: nothing does. Never given back, as a thread may
+// The function that describes a Python thread's place; null: none. Never released, as a thread may
 // be about to call it.
 std::atomic<PyObject*>& describes_place() noexcept {
   static std::atomic<PyObject*> function{nullptr};
   return function;
 }
 
-// How many threads are at telling, or wait for the GIL to do so.
+// Number of threads that describe a place, or wait for the GIL to do so.
 std::atomic<int>& telling() noexcept {
   static std::atomic<int> count{0};
   return count;
@@ -175,7 +175,7 @@ std::string tell_place(std::uint64_t thread) {
   if (describes == nullptr) return {};
   try {
     return nb::cast<std::string>(nb::handle(describes)(thread));
-  } catch (const std::exception&) {  // a frame that cannot be told, a program without memory
+  } catch (const std::exception&) {  // a frame that cannot be described, a program without memory
     return {};
   }
 }
@@ -197,7 +197,7 @@ void tell_places(nb::object describes) {
 
 namespace {
 
-// Whether Python has called its handlers of `atexit`.
+// True once Python has called its `atexit` handlers.
 std::atomic<bool>& ends() noexcept {
   static std::atomic<bool> does{false};
   return does;
@@ -205,8 +205,8 @@ std::atomic<bool>& ends() noexcept {
 
 }  // namespace
 
-// Before its handlers of `atexit`, Python lets go of what ended the program, and no Python code
-// runs then: the frames of a SystemExit, with what they hold.
+// Before its `atexit` handlers, Python drops the exception that ended the program: the frames of a
+// SystemExit and their objects. No Python code runs then.
 bool is_ending() {
   if (ends()) return true;
   const bool is_main =
@@ -219,7 +219,7 @@ SignalsLeftAlone::~SignalsLeftAlone() { --left_alone(); }
 
 namespace {
 
-// Whether the exception that is being handled says that another rank's user interrupted it.
+// True if the exception being handled says that another rank's user interrupted it.
 bool is_of_an_interrupt() noexcept {
   if (!std::current_exception()) return false;
   try {

@@ -4,7 +4,7 @@
 >>> hocket.compat.install("cupyx.distributed")
 >>> from cupyx.distributed import init_process_group    # hocket's
 
-Or without touching the program::
+The program can stay as it is::
 
     python -m hocket.compat cupyx.distributed -- program.py arguments
     python -m hocket.compat cupyx.distributed,bagua -- -m module arguments
@@ -29,18 +29,18 @@ def available() -> tuple[str, ...]:
 def install(*names: str, children: bool = True) -> None:
     """Put faces under the names of the packages that they stand for.
 
-    From now on an import of the named packages gets hocket's. Nothing else happens: no array
-    library is imported, no thread started, no GPU touched before a face is used. To be called
-    before the packages are imported; what was imported earlier stays what it was.
+    From now on an import of the named packages gets hocket's faces. Until a face is used, no array
+    library is imported, no thread started, no GPU touched. Call it before the packages are
+    imported; modules imported earlier stay as they are.
 
     Parameters
     ----------
     *names : str
-        Of `available()`.
+        Names from `available()`.
     children : bool
-        Have the Python processes that this one starts find the faces too, by fork, spawn,
-        forkserver or as programs: sets HOCKET_COMPAT and puts a folder at the front of PYTHONPATH
-        in ``os.environ``. (Processes by fork find them in any case.)
+        Have Python processes that this one starts find the faces too, whether by spawn, forkserver
+        or as programs. Sets HOCKET_COMPAT and puts a folder at the front of PYTHONPATH in
+        ``os.environ``. (Forked processes find the faces in any case.)
 
     Raises
     ------

@@ -16,7 +16,9 @@ Runs a Python program in which the named packages are hocket's faces:
 
 
 def main(arguments: list[str]) -> None:
-    """Become the program: same process, same descriptors, the faces in its environment."""
+    """Replace this process by the program: same pid, same descriptors, the faces in its
+    environment.
+    """
     if arguments in (["-h"], ["--help"]):
         print(USAGE + "\n".join(f"  {name}" for name in available()))
         return

@@ -1,7 +1,7 @@
 """The finder that puts hocket's faces under other packages' names.
 
-Imports the standard library alone: the start of every Python process in an environment that names
-faces loads this file (see `_site`), and must not pay for NumPy, let alone for more.
+Every Python process loads this file at its start if the environment names faces (see `_site`). It
+imports the standard library alone, so that this start does not pay for NumPy or more.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from collections.abc import Iterable, Sequence
 from types import ModuleType
 from typing import Any, Optional, cast
 
-#: The variable in which the installed names go to child processes, with commas.
+#: This variable passes the installed names to child processes, separated by commas.
 VARIABLE = "HOCKET_COMPAT"
 
-#: What can be installed: the name, and each module that then comes from hocket, under its own name.
+#: The faces: for each name, the modules that hocket replaces, and hocket's module for each.
 FACES: dict[str, dict[str, str]] = {
     "cupyx.distributed": {
         "cupyx.distributed": "hocket.compat.cupyx_distributed",
@@ -52,7 +52,7 @@ FACES: dict[str, dict[str, str]] = {
 
 
 def check(names: Iterable[str]) -> list[str]:
-    """The names without repetition; ValueError where there is no such face."""
+    """The names without repetition; ValueError if there is no such face."""
     unique = list(dict.fromkeys(names))
     for name in unique:
         if name not in FACES:
@@ -63,22 +63,23 @@ def check(names: Iterable[str]) -> list[str]:
 
 
 class Finder:
-    """Finds the modules of the installed faces, and their parents where nobody else has them. What a
-    face does not have comes from the package that it stands for, where that is installed.
+    """Finds the modules of the installed faces, and parent packages that no other finder has.
 
-    One a process, first in ``sys.meta_path``. Holds names only; whatever a face needs is imported
-    with it.
+    Modules that a face lacks come from the package that it stands for, if that is installed.
+
+    There is one finder a process, first in ``sys.meta_path``. It holds names only; a face's own
+    imports happen when the face is imported.
     """
 
     is_hocket = True
 
     def __init__(self) -> None:
-        self.modules: dict[str, str] = {}  # the name it is imported by: the module it is
+        self.modules: dict[str, str] = {}  # imported name: hocket's module
         self.parents: set[str] = set()
-        self.empty: set[str] = set()  # packages that are faces with nothing in them but modules
+        self.empty: set[str] = set()  # parent packages that contain nothing but faces
 
     def add(self, names: Iterable[str]) -> None:
-        """Serve these faces too; what was imported under their names before is forgotten."""
+        """Serve these faces too. Modules imported under their names before are removed."""
         for name in names:
             for module, face in FACES[name].items():
                 if self.modules.get(module) != face:
@@ -98,7 +99,7 @@ class Finder:
         path: Optional[Sequence[str]] = None,
         target: Optional[ModuleType] = None,
     ) -> Optional[importlib.machinery.ModuleSpec]:
-        """The import system asks for each module that it does not have yet."""
+        """Find a module; the import system asks once for each module that it does not have."""
         if name in self.modules:
             return importlib.machinery.ModuleSpec(name, _FaceLoader(self.modules[name]))
         if name in self.empty:
@@ -121,7 +122,9 @@ class Finder:
         return importlib.machinery.ModuleSpec(name, _FaceLoader(name))
 
     def _folders(self, package: str) -> Optional[Sequence[str]]:
-        """Where the modules of a package lie that a face stands for. Nothing of it is imported."""
+        """Folders of the modules of a package that a face stands for. Imports nothing of that
+        package.
+        """
         parent = package.rpartition(".")[0]
         path = self._folders(parent) if parent else None
         if parent and path is None:
@@ -151,7 +154,7 @@ def _empty_package(
 
 
 class _FaceLoader(importlib.abc.Loader):
-    """Loads a module by importing the one of hocket's that it is."""
+    """Loads a module by importing the corresponding module of hocket."""
 
     def __init__(self, face: str) -> None:
         self.face = face
@@ -163,7 +166,7 @@ class _FaceLoader(importlib.abc.Loader):
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        # It has run already; the import system has merely given it the other name's spec.
+        # The module has run already. The import system has only given it the other name's spec.
         module.__spec__ = self.spec
 
 
@@ -187,7 +190,8 @@ def _forget(module: str) -> None:
 def install_here(names: Iterable[str]) -> None:
     """Serve the faces in this process alone."""
     for there in sys.meta_path:
-        # Not isinstance: at a process's start this file is loaded under another name.
+        # An isinstance check fails here: at a process's start this file is loaded under another
+        # name.
         if getattr(there, "is_hocket", False):
             cast(Finder, there).add(names)
             return
@@ -197,7 +201,7 @@ def install_here(names: Iterable[str]) -> None:
 
 
 def installed() -> list[str]:
-    """The names that child processes are told."""
+    """The faces that the environment names for child processes."""
     return [name for name in os.environ.get(VARIABLE, "").split(",") if name]
 
 

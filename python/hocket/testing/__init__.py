@@ -1,6 +1,6 @@
 """Tests that run on several ranks: a plugin of pytest, and faults to inject.
 
-With hocket installed pytest has the plugin; from elsewhere, ``-p hocket.testing.plugin``.
+pytest loads the plugin if hocket is installed; else use ``-p hocket.testing.plugin``.
 
 >>> @pytest.mark.ranks(1, 2, 4)
 ... def test_sum(comm):
@@ -21,7 +21,7 @@ from ..errors import InvalidArgument
 
 __all__ = ["delay", "kill", "stop"]
 
-#: Asks whoever runs the test to do it: (what, rank, seconds, after).
+#: Asks the process that runs the test to do it: (what, rank, seconds, after).
 Injector = Callable[[str, int, float, float], None]
 _injectors: list[Injector] = []
 
@@ -29,14 +29,14 @@ _injectors: list[Injector] = []
 def kill(rank: int, *, after: float = 0.0) -> None:
     """Kill the process of a rank of the test by SIGKILL.
 
-    The test goes on without it: that this rank has ended fails nothing.
+    The test goes on without the rank; its end alone fails nothing.
 
     Parameters
     ----------
     rank : int
-        Of the test's first communicator; may be the caller's own.
+        Rank in the test's first communicator; may be the caller's own.
     after : float
-        Seconds from now; this returns at once then.
+        Seconds from now; with it the call returns at once.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def stop(rank: int, *, after: float = 0.0) -> None:
 
 
 def delay(rank: int, seconds: float, *, after: float = 0.0) -> None:
-    """Stop the process of a rank, and let it go on some seconds later.
+    """Stop the process of a rank, and continue it some seconds later.
 
     For the other arguments see `kill`.
     """

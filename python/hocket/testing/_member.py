@@ -1,4 +1,4 @@
-"""What a rank's process does for a test; see `ProcessRun`."""
+"""The part of a test that runs in a rank's process; see `ProcessRun`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ._runs import call, now, summary_of
 
 
 class Spot(NamedTuple):
-    """Where a test is, for a process that has not imported it."""
+    """Locates a test for a process that has not imported it."""
 
     file: str
     qualified_name: str
@@ -41,7 +41,7 @@ class Modules:
         self._modules: dict[str, Any] = {}
 
     def find(self, spot: Spot) -> Any:
-        """The test's function, bound where it is a method."""
+        """The test's function; a bound method if it belongs to a class."""
         sys.path[:] = spot.paths
         os.chdir(spot.directory)
         self._configure(spot)
@@ -82,7 +82,7 @@ class Modules:
         from _pytest.assertion.rewrite import assertstate_key
         from _pytest.pathlib import import_path
 
-        # Whatever its name: it has been named on the command line, perhaps.
+        # The file counts as a test under any name: it may have been named on the command line.
         self._config.stash[assertstate_key].hook.fnpats.append(glob.escape(spot.file))
         options: dict[str, Any] = {"mode": spot.import_mode, "root": Path(spot.root)}
         if "consider_namespace_packages" in inspect.signature(import_path).parameters:
@@ -95,7 +95,7 @@ class Modules:
 def run_test(
     member: Member, rank: int, size: int, address: str, spot: Spot, contents: bytes, deadline: float
 ) -> Optional[tuple[float, None, str, str, str]]:
-    """Run a test as one of its ranks; what an `End` is made of, or None where it went well."""
+    """Run a test as one of its ranks. Returns the fields of an `End`, or None if it succeeded."""
     modules = member.kept.setdefault("modules", Modules())
     try:
         with injecting(member), member.interruptible():
@@ -140,7 +140,7 @@ def _describe(error: BaseException, spot: Spot) -> tuple[float, None, str, str, 
 
 @contextmanager
 def injecting(member: Member) -> Iterator[None]:
-    """In here `hocket.testing.kill` and the like ask who runs the test."""
+    """Makes `hocket.testing.kill` and the like ask the process that runs the test."""
 
     def inject(what: str, rank: int, seconds: float, after: float) -> None:
         if not member.ask(what, rank, float(seconds), float(after)):

@@ -21,36 +21,37 @@ from .._crew import (
 )
 from ._runs import END_SECONDS, LEAVE_SECONDS, End, Ends, Limits, Watch, now, waits
 
-#: After which another member is asked what all ranks are in.
+#: Seconds without an answer, after which another member is asked for the last calls.
 ANSWER_SECONDS = 0.2
 _SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP, "delay": signal.SIGSTOP}
 
 
 class ProcessRun:
-    """One run of one test on processes of `crew`. To be used once."""
+    """One run of one test on processes of `crew`. Use it once."""
 
     def __init__(self, crew: Crew, n: int, limits: Limits, show: Callable[[str], Any]) -> None:
         self._crew = crew
         self._n = n
         self._limits = limits
         self._labels = Labels(show)
-        self._there: set[int] = set()  # those that have not ended
-        self._gone: set[int] = set()  # those whose processes have
+        self._there: set[int] = set()  # ranks that have not ended
+        self._gone: set[int] = set()  # ranks whose processes have ended
         self._bad: list[End] = []
         self._killed: set[int] = set()  # on purpose
-        self._stopped: set[int] = set()  # on purpose, and not gone on
+        self._stopped: set[int] = set()  # ranks stopped on purpose, and not continued yet
         self._faults = False
         self._later: list[tuple[float, int, Callable[[], None]]] = []
         self._count = itertools.count()
         self._calls: list[str] = []
-        self._asked: Optional[tuple[int, float]] = None  # for its calls: who, and when
+        # the rank that was asked for its calls, and the time
+        self._asked: Optional[tuple[int, float]] = None
         self._looked = 0.0
         self._stacks: dict[int, list[tuple[str, int, str, str]]] = {}
 
     def run(self, task: bytes) -> Optional[Ends]:
-        """Run a pickled (function, arguments); None where all went well.
+        """Run a pickled (function, arguments); None if all ranks succeeded.
 
-        The function is called with the member, the rank, n, an address to meet at, and the arguments.
+        The function gets the member, the rank, n, an address to meet at, and the arguments.
         """
         self._crew.complete(self._n)
         function, arguments = pickle.loads(task)
@@ -62,7 +63,7 @@ class ProcessRun:
         try:
             self._until_end()
         finally:
-            for rank in self._there | self._gone:  # Ctrl-C, or the end of patience
+            for rank in self._there | self._gone:  # Ctrl-C, or a test that takes too long
                 self._crew.end(rank)
             self._labels.end()
         return Ends(self._n, self._bad) if self._bad else None
@@ -107,7 +108,7 @@ class ProcessRun:
                 pid = self._crew[rank].pid
                 summary = f"process {pid} {how_it_ended(event.content)}"
                 self._fail(End(rank, now(), None, summary, "", "ended"))
-            self._gone.add(rank)  # the others may yet ask the system how it ended
+            self._gone.add(rank)  # other ranks may still ask the system how it ended
         else:
             kind, *rest = event.content
             if kind == "done":
@@ -171,9 +172,9 @@ class ProcessRun:
             self._come_late(late, why)
         elif self._there and (self._asked is None or now() > self._asked[1] + ANSWER_SECONDS):
             able = sorted(self._there - stopped) or sorted(self._there)
-            # Who answers is at work meanwhile, and so must not be one that is looked at: one that
-            # waits is asked. One that does not answer is stopped, or in a library's code that keeps
-            # the others out.
+            # A rank that answers is at work meanwhile, so it cannot count as idle: a rank that
+            # waits in a call is asked. A rank that does not answer is stopped, or in a library's
+            # code that holds the GIL.
             before = self._asked[0] if self._asked else -1
             waiting = [r for r in able if r < len(self._calls) and waits(self._calls[r])]
             asked = waiting if waiting and not self._asked else able
@@ -200,7 +201,7 @@ class ProcessRun:
     def _ask_for_stacks(self, ranks: list[int]) -> None:
         for rank in ranks:
             self._crew[rank].send("stack")
-        until = now() + 0.1  # one that is stopped does not answer
+        until = now() + 0.1  # a stopped rank does not answer
         while now() < until and any(rank in self._there - set(self._stacks) for rank in ranks):
             for event in self._crew.events(sorted(self._there), until - now()):
                 self._take(event)
@@ -219,5 +220,5 @@ class ProcessRun:
 
 
 def show_in_test(text: str) -> None:
-    """Where pytest captures it."""
+    """Print to the stream that pytest captures."""
     sys.stdout.write(text)

@@ -1,4 +1,4 @@
-"""What both ways to run a test on ranks have in common."""
+"""The common part of both ways to run a test on ranks."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any, Callable, Optional
 from .._crew import Clock
 from ..errors import Aborted, PeerDied
 
-#: How long the other ranks have, once one has failed, to end by themselves; and until a failed test
-#: has ended, whatever they do.
+#: After a rank has failed, time in seconds for the others to end by themselves; then again until
+#: the test ends in any case.
 LEAVE_SECONDS = 0.2
 END_SECONDS = 0.5
 
 
 def call(function: Callable[..., Any], arguments: dict[str, Any]) -> None:
-    """Run a test's function to its end, one that is async in an event loop of its own."""
+    """Run a test's function to its end; an async one in a new event loop."""
     __tracebackhide__ = True
     result = function(**arguments)
     if inspect.iscoroutine(result):
@@ -30,32 +30,32 @@ def call(function: Callable[..., Any], arguments: dict[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class Limits:
-    """How long a test may wait."""
+    """Limits of a test's waits."""
 
-    #: That a rank does nothing while another waits for it; seconds.
+    #: Limit for a rank that does nothing while another waits for it; seconds.
     patience: float = 0.5
-    #: The whole test; seconds.
+    #: Limit for the whole test; seconds.
     timeout: float = 60.0
 
 
 @dataclass
 class End:
-    """How one rank has ended, when that was not well."""
+    """The end of one rank that did not succeed."""
 
     rank: int
     when: float
-    #: The exception, where it is of this process.
+    #: The exception, if it was raised in this process.
     error: Optional[BaseException] = None
-    #: In one line.
+    #: The error in one line.
     summary: str = ""
-    #: As pytest shows it, or a traceback.
+    #: The error as pytest shows it, or a traceback.
     text: str = ""
-    #: "error", "skip", "xfail", "ended", or "late": it did not come.
+    #: "error", "skip", "xfail", "ended", or "late": it did not reach a call that others wait in.
     kind: str = "error"
 
     @property
     def is_consequence(self) -> bool:
-        """Whether another rank's end may be its cause."""
+        """True if another rank's end may be its cause."""
         return self.kind == "error" and self.summary.split(":")[0] in (
             PeerDied.__name__,
             Aborted.__name__,
@@ -65,13 +65,13 @@ class End:
 
 @dataclass
 class Ends:
-    """All that have not ended well."""
+    """The ends of all ranks that did not succeed."""
 
     size: int
     ends: list[End] = field(default_factory=list)
 
     def first(self) -> End:
-        """The one that the others follow from."""
+        """The end that caused the others."""
         return min(self.ends, key=lambda end: (end.is_consequence, end.when))
 
     def others(self) -> str:
@@ -90,7 +90,7 @@ class RankFailure(Exception):
         self.ends = ends
 
     def text(self) -> str:
-        """All of it, for people."""
+        """The whole report, for people."""
         first, others = self.ends.first(), self.ends.others()
         return "\n".join(filter(None, [first.text, str(self), others]))
 
@@ -102,18 +102,20 @@ def summary_of(error: BaseException) -> str:
 
 
 def waits(call: str) -> bool:
-    """Whether a rank is in a call, by what it was last seen in."""
+    """True if a rank is in a call, judged by its last known call."""
     if call == "no collective call so far":
         return False
     return ", after " in call or not call.endswith(" (finished)")
 
 
 class Watch:
-    """Finds out that a test stands still: some ranks wait in calls, and those that do not do
-    nothing either, for as long as `patience`."""
+    """Finds out that a test stands still.
+
+    Some ranks wait in calls, and the others do nothing, for as long as `patience`.
+    """
 
     LOOK_SECONDS = 0.05
-    #: What looking costs by itself.
+    #: Processor time that a look costs by itself.
     IDLE_SECONDS = 0.03
 
     def __init__(self, patience: float) -> None:
@@ -129,18 +131,18 @@ class Watch:
         there: set[int],
         stopped: Collection[int] = (),
     ) -> list[int]:
-        """The ranks that do not come; empty while all is well.
+        """The ranks that others wait for in vain; empty while there are none.
 
         Parameters
         ----------
         calls : list of str
-            What each rank was last seen in.
+            The last known call of each rank.
         used : dict
             For each rank the processor time of its process; None where it is at work.
         there : set of int
             Ranks that have not ended.
         stopped : collection of int
-            Those that can do nothing, also where they were seen in a call.
+            Ranks that can do nothing, also if they were last seen in a call.
         """
         still = self._calls.unchanged((tuple(calls), frozenset(there))) >= self._patience
         able = there.difference(stopped)

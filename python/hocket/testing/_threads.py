@@ -22,28 +22,28 @@ class _Left(BaseException):
 
 
 class ThreadRun:
-    """One run of one test. To be used once."""
+    """One run of one test. Use it once."""
 
     def __init__(self, n: int, body: Callable[[Communicator], Any], limits: Limits) -> None:
         self._n = n
         self._body = body
         self._limits = limits
         self._comms: dict[int, Communicator] = {}
-        self._threads: dict[int, int] = {}  # their idents; of those that have not ended
-        self._numbers: dict[int, int] = {}  # as the system has them
+        self._threads: dict[int, int] = {}  # thread idents of the ranks that have not ended
+        self._numbers: dict[int, int] = {}  # their native thread numbers
         self._bad: list[End] = []
         self._stopped = False
         self._ended: list[Optional[BaseException]] = []
         self._running = _thread.allocate_lock()
 
     def run(self) -> Optional[Ends]:
-        """Run it; None where all went well."""
+        """Run the test; None if all ranks succeeded."""
         __tracebackhide__ = True
         self._running.acquire()
         _thread.start_new_thread(self._run_all, ())
         watch, begun = Watch(self._limits.patience), now()
         try:
-            # As in hocket.run_threads, so that signals are heard.
+            # Polls like hocket.run_threads, so that signals are handled.
             while not self._running.acquire(timeout=Watch.LOOK_SECONDS):
                 if not self._bad:
                     self._look(watch, begun)
@@ -55,7 +55,7 @@ class ThreadRun:
             self._leave()
             raise
         if not self._bad and self._ended and self._ended[0] is not None:
-            raise self._ended[0]  # it did not come to the ranks at all
+            raise self._ended[0]  # the ranks were never started
         return Ends(self._n, self._bad) if self._bad else None
 
     def _run_all(self) -> None:
@@ -76,7 +76,7 @@ class ThreadRun:
         try:
             if not self._stopped:
                 self._body(comm)
-            comm.close()  # which raises what has become of its last calls on a GPU
+            comm.close()  # raises errors of its last calls on a GPU
         except _Left:
             pass
         except BaseException as error:
@@ -103,7 +103,7 @@ class ThreadRun:
                 break
             except (Error, KeyError):
                 continue
-        # Who waits in a call may spin, and this thread looks around.
+        # A rank that waits in a call may spin, and this thread polls: neither counts as work.
         apart = [self._numbers[rank] for rank in there if rank < len(calls) and waits(calls[rank])]
         used = dict.fromkeys(there, processor_time(os.getpid(), [threading.get_native_id(), *apart]))
         late = watch.missing(calls, used, there)
@@ -119,7 +119,7 @@ class ThreadRun:
             self._abort(f"rank {late[0]} of the test {why}")
 
     def _place_of(self, rank: int) -> tuple[str, str]:
-        """Where it is: in short, and its stack."""
+        """The rank's place in one line, and its stack."""
         frame = sys._current_frames().get(self._threads.get(rank, 0))
         if frame is None:
             return "at its end", ""
@@ -130,7 +130,7 @@ class ThreadRun:
         return f"at {at.filename}:{at.lineno} in {at.name}", f"rank {rank} is here:\n{text}"
 
     def _leave(self) -> bool:
-        """Wait for the ranks to end, then no longer; False where all have."""
+        """Wait for the ranks to end, up to a limit; False if all have."""
         if self._all_end_within(LEAVE_SECONDS):
             return False
         for thread in list(self._threads.values()):
@@ -146,7 +146,7 @@ class ThreadRun:
         return True
 
     def _all_end_within(self, seconds: float) -> bool:
-        """Whether they do; no longer than there is somebody to wait for who may yet end."""
+        """True if all end in time. Does not wait for ranks that are already counted as late."""
         until = now() + seconds
         while not self._running.acquire(timeout=0.01):
             if now() > until or set(self._threads) <= {e.rank for e in self._bad if e.kind == "late"}:

@@ -27,7 +27,7 @@ _TEXT = (
 
 
 class Communicators:
-    """What the fixture `comm` is until the test runs on its ranks."""
+    """A placeholder for the fixture `comm` until the test runs on its ranks."""
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(
@@ -64,7 +64,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def comm(request: pytest.FixtureRequest) -> Any:
-    """Of a test marked with `ranks`: the communicator of each rank."""
+    """The communicator of each rank, for a test marked with `ranks`."""
     if request.node.get_closest_marker("ranks") is None:
         pytest.fail("the fixture comm is for tests that are marked, such as by "
                     "@pytest.mark.ranks(1, 2, 4)", pytrace=False)
@@ -73,7 +73,7 @@ def comm(request: pytest.FixtureRequest) -> Any:
 
 @pytest.fixture
 def hocket_rank_count(request: pytest.FixtureRequest) -> Any:
-    """On how many ranks the test runs."""
+    """Number of ranks of the test."""
     return request.param
 
 
@@ -100,7 +100,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Optional[bool]:
-    """Run a test that is marked on its ranks."""
+    """Run a marked test on its ranks."""
     __tracebackhide__ = True
     mark = pyfuncitem.get_closest_marker("ranks")
     if mark is None:
@@ -190,7 +190,7 @@ def _raise(ends: Ends) -> None:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: Any) -> Iterator[None]:
-    """A failure of another process as that one shows it."""
+    """A failure of another process, as text from that process."""
     outcome: Any = yield
     error = call.excinfo.value if call.excinfo is not None else None
     if isinstance(error, RankFailure) and error.__cause__ is None:
@@ -200,7 +200,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: Any) -> Iterator[None]:
 
 
 class _Shown:
-    """What pytest prints of it."""
+    """A failure as pytest prints it."""
 
     def __init__(self, error: RankFailure) -> None:
         self._text = error.text()
@@ -216,7 +216,7 @@ class _Shown:
 
 
 class _Crash:
-    """What the short summary says of it."""
+    """A failure for pytest's short summary."""
 
     def __init__(self, message: str) -> None:
         self.message = message

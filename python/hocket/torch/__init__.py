@@ -4,8 +4,9 @@
 >>> import hocket.torch
 >>> dist.init_process_group("hocket")
 
-Also for one kind of tensors beside another backend: ``"cpu:hocket,cuda:nccl"``. The ranks find each
-other by torch.distributed's own store; torchrun, MPI, Slurm and ``hocket run`` all will do.
+hocket can also serve one kind of tensors beside another backend: ``"cpu:hocket,cuda:nccl"``. The
+ranks find each other by torch.distributed's own store, under torchrun, MPI, Slurm or ``hocket
+run``.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ except ImportError as error:
 if not dist.is_available():
     raise ImportError("this PyTorch was built without torch.distributed")
 
-if not hasattr(dist.AllreduceOptions(), "asyncOp"):  # whether a caller waits
+if not hasattr(dist.AllreduceOptions(), "asyncOp"):  # true if a caller waits
     from torch import __version__
 
     raise ImportError(

@@ -1,4 +1,4 @@
-"""The backend itself: what PyTorch asks a process group for, beside its calls on tensors."""
+"""The backend itself: the interface of a process group, without its calls on tensors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ._work import Kind, Together
 
 
 def _base() -> Any:
-    """What backends in Python derive from: newer PyTorch has it, older takes whole groups."""
+    """The base class of backends in Python: Backend in newer PyTorch, whole groups in older."""
     try:
         Backend(0, 1)
     except TypeError:
@@ -32,17 +32,17 @@ Base: Any = _base()
 
 
 def _given(timeout: Optional[timedelta]) -> Optional[timedelta]:
-    """The timeout of a call that has one of its own; PyTorch says by a negative one that it has none."""
+    """A call's own timeout. PyTorch passes a negative one if the call has none."""
     return timeout if timeout is not None and timeout >= timedelta(0) else None
 
 
 class HocketBackend(Calls, Base):  # type: ignore[misc]
     """A process group of torch.distributed over a communicator of hocket.
 
-    A resource, made by ``dist.init_process_group`` and ``dist.new_group``. Calls that are not asked
-    to be async block here without the GIL; async ones on host memory are moved by hocket's progress
-    thread. Those on CUDA tensors go on a stream of the group's own, for which `wait` has the current one
-    wait; blocking ones on the current stream. Errors are hocket's own
+    A resource, made by ``dist.init_process_group`` and ``dist.new_group``. Synchronous calls block
+    here without the GIL. hocket's progress thread moves asynchronous calls on host memory.
+    Asynchronous calls on CUDA tensors run on the group's own stream, and `wait` makes the current
+    stream wait for it. Synchronous ones run on the current stream. Errors are hocket's own
     (`hocket.errors`); after `PeerDied`, a deadline, `Mismatch` or `abort` every later call raises.
     """
 
@@ -55,10 +55,11 @@ class HocketBackend(Calls, Base):  # type: ignore[misc]
 
     @property
     def communicator(self) -> hocket.Communicator:
-        """hocket's own, with all that it offers beyond torch.distributed."""
+        """hocket's communicator, with features beyond torch.distributed."""
         return self._comm
 
-    # What PyTorch may ask for beyond the calls below; without these its own look-up never ends.
+    # Attributes that PyTorch asks for beyond the calls below. Without them its own look-up never
+    # ends.
     supports_splitting = True
     supports_shrinking = False
     supports_reconfigure = False
@@ -67,18 +68,22 @@ class HocketBackend(Calls, Base):  # type: ignore[misc]
 
     @property
     def supports_coalescing(self) -> bool:
-        """Whether messages in a batch come between marks: in a HocketGroup, for the GPUs' sake."""
+        """True if PyTorch marks the start and end of a batch of messages: in a HocketGroup, with
+        GPUs.
+        """
         return self.marks_batches and torch.cuda.is_initialized()
 
     def eager_connect_single_device(self, device: Any) -> None:
-        """Called for a group that is bound to a device: introduces GPUs to each other."""
+        """Called for a group with a fixed device: introduces GPUs to each other."""
         if torch.device(device).type == "cuda" and torch.cuda.is_available():
             self._comm.barrier(stream=torch.cuda.current_stream(device))
 
     def split_off(
         self, ranks: Sequence[int], timeout: Optional[timedelta]
     ) -> Optional[hocket.Communicator]:
-        """Called on all ranks: the communicator of `ranks`, in their order; None elsewhere."""
+        """Called on all ranks. Returns the communicator of `ranks`, in their order; None
+        elsewhere.
+        """
         member = self._comm.rank in ranks
         comm = self._comm.split(
             min(ranks) if member else -1, list(ranks).index(self._comm.rank) if member else 0
@@ -90,11 +95,11 @@ class HocketBackend(Calls, Base):  # type: ignore[misc]
         return comm
 
     def perform_nocolor_split(self, device: Any) -> None:
-        """Called where a new group has no place for this rank, which has then nothing to do."""
+        """Called if a new group excludes this rank. There is nothing to do."""
 
     @property
     def options(self) -> Any:
-        """Of PyTorch's kind; hocket has no more."""
+        """Options of PyTorch's class; hocket adds none."""
         return Backend.Options("hocket", timedelta(seconds=min(self._comm.deadline, 1e9)))
 
     def getBackendName(self) -> str:  # noqa: N802: PyTorch's name
@@ -111,7 +116,7 @@ class HocketBackend(Calls, Base):  # type: ignore[misc]
 
     def barrier(self, opts: Any = None) -> Handle:
         """``dist.barrier``."""
-        if torch.cuda.is_initialized():  # who comes here has done what is on the streams
+        if torch.cuda.is_initialized():  # nothing is left on the streams at this point
             torch.cuda.current_stream().synchronize()
             self._streams.synchronize()
         timeout = _given(getattr(opts, "timeout", None))
@@ -122,9 +127,9 @@ class HocketBackend(Calls, Base):  # type: ignore[misc]
         return self._finished([])
 
     def monitored_barrier(self, options: Any = None, wait_all_ranks: bool = False) -> None:
-        """``dist.monitored_barrier``: a barrier whose error names all ranks that have not come.
+        """``dist.monitored_barrier``: a barrier whose error names all missing ranks.
 
-        `options`, or the timeout itself, which older PyTorch gives.
+        `options`, or the timeout itself in older PyTorch.
         """
         timeout = options if isinstance(options, timedelta) else getattr(options, "timeout", None)
         self._comm.barrier(_given(timeout))
@@ -133,11 +138,11 @@ class HocketBackend(Calls, Base):  # type: ignore[misc]
         """The deadline of later calls."""
         self._comm.deadline = timeout
 
-    _set_default_timeout = set_timeout  # what older programs call on the backends that they know
+    _set_default_timeout = set_timeout  # the name under which older programs call it
 
     @contextlib.contextmanager
     def lasting(self, timeout: Optional[timedelta]) -> Iterator[None]:
-        """Calls that start in here have this deadline; the group's, where `timeout` is none."""
+        """Give calls that start within the context this deadline; None for the group's."""
         usual = self._comm.deadline
         self._comm.deadline = usual if _given(timeout) is None else timeout
         try:
@@ -150,14 +155,12 @@ class HocketBackend(Calls, Base):  # type: ignore[misc]
         self._comm.abort("torch.distributed aborted the process group")
 
     def shutdown(self) -> None:
-        """What ``dist.destroy_process_group`` calls. Waits for the calls that this rank has made, but
-        for receives.
+        """Wait for this rank's calls, except receives; called by ``dist.destroy_process_group``.
 
         Raises
         ------
         Error
-            What went wrong in one of them, where no call has raised it; the group has ended all the
-            same.
+            The first error of one of them that no call has raised. The group has ended in any case.
         """
         if self._is_shut:
             return
@@ -175,7 +178,7 @@ class HocketBackend(Calls, Base):  # type: ignore[misc]
             raise error
 
     def _set_sequence_number_for_group(self) -> None:
-        """hocket counts its calls by itself."""
+        """Ignored: hocket counts its calls by itself."""
 
     def _get_sequence_number_for_group(self) -> int:
         """The number of the last call that this rank made."""
@@ -195,7 +198,7 @@ _MESSAGES = ("send", "recv", "recv_anysource", "_end_coalescing")
 
 
 def _as_collective(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
-    """Comes when it is its turn; what is refused or goes wrong before it begins, all ranks hear of."""
+    """Run a call in its turn. If it is refused or fails before its start, all ranks are told."""
     form = FORMS.get(name)
     with_options = -1 if form is None else form.places + 1
 
@@ -204,7 +207,7 @@ def _as_collective(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
         if self._shared.turns.open:
             self._shared.turns.come()
         try:
-            # As torch.distributed calls it.
+            # Called by torch.distributed.
             if len(arguments) == with_options and not named and is_options(arguments[-1]):
                 return call(self, *arguments)
             if form is None:

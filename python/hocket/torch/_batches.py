@@ -1,6 +1,7 @@
-"""Batches of messages, for PyTorch's that starts them one by one where the group is not its own class.
+"""Batches of messages, for a PyTorch that starts messages one by one in groups of other classes.
 
-On GPUs each would wait for the one before it, and ranks that all begin with sending for each other.
+On GPUs each message would wait for the one before it. Ranks that all begin with a send would wait
+for each other.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _theirs: Any = distributed_c10d.batch_isend_irecv
 
 @functools.wraps(_theirs)
 def batch_isend_irecv(p2p_op_list: list[Any]) -> list[Any]:
-    """PyTorch's, but that messages of GPUs over hocket start together."""
+    """PyTorch's class, except that GPU messages over hocket start together."""
     group = p2p_op_list[0].group if p2p_op_list else None
     group = group or dist.group.WORLD
     backend = group.backend if isinstance(group, HocketGroup) else group
@@ -37,6 +38,6 @@ def batch_isend_irecv(p2p_op_list: list[Any]) -> list[Any]:
 
 
 def install() -> None:
-    """Puts it into PyTorch's place, where that is needed."""
+    """Replace PyTorch's class, if needed."""
     if "type(group) is ProcessGroup" in inspect.getsource(_theirs):
         dist.batch_isend_irecv = distributed_c10d.batch_isend_irecv = batch_isend_irecv  # type: ignore[assignment, unused-ignore]

@@ -1,4 +1,4 @@
-"""torch.distributed's calls on tensors as hocket's."""
+"""torch.distributed's calls on tensors, made by hocket."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _one(tensors: Sequence[Any], name: str) -> Any:
 
 
 def _is_long(tensor: torch.Tensor) -> bool:
-    """Whether copying a rank's part costs more than what the v-forms add to a call."""
+    """True if copying a rank's part costs more than the v-forms add to a call."""
     return not tensor.is_cuda and tensor.numel() * tensor.element_size() >= 1 << 15
 
 
@@ -72,7 +72,9 @@ class Calls(Verbs):
     allreduce_sparse = allreduce  # what PyTorch calls for sparse CUDA tensors
 
     def allreduce_coalesced(self, tensors: Tensors, options: Any) -> Optional[Handle]:
-        """``dist.all_reduce`` of several tensors at once; one that is there twice is summed once."""
+        """``dist.all_reduce`` of several tensors at once; a tensor that is listed twice is
+        summed once.
+        """
         _some(tensors, "tensors")
         layouts = [Layout(tensor) for tensor in tensors]
         every = [summand(one, options) for one in apart([layout.dense for layout in layouts])]
@@ -186,7 +188,8 @@ class Calls(Verbs):
     def gather(self, outputs: list[Tensors], inputs: Tensors, options: Any) -> Optional[Handle]:
         """``dist.gather``."""
         tensor = _one(inputs, "tensors")
-        listed = _is_long(tensor)  # alike on all ranks, which must call the same
+        # depends on values that are the same on all ranks, which must make the same call
+        listed = _is_long(tensor)
         out: Any = None
         after = None
         result = [tensor]
@@ -306,6 +309,6 @@ class Calls(Verbs):
 
 
 class _Blocking:
-    """Options of a call that blocks."""
+    """Options of a synchronous call."""
 
     asyncOp = False  # noqa: N815: PyTorch's name

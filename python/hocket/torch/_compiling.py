@@ -1,7 +1,8 @@
 """Keeps torch.compile out of hocket's code.
 
-PyTorch's own backends are C++, which torch.compile never looks into. A call that a compiled module makes
-as it runs, such as a DDP's broadcast of its buffers, would else have it compile ours, and fail.
+torch.compile never looks into PyTorch's own backends, which are C++. A compiled module makes calls
+as it runs, such as DDP's broadcast of its buffers. Without this, torch.compile would try to compile
+hocket's code there, and fail.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ import torch
 
 
 def keep_out(module: Any) -> None:
-    """What `module` defines runs as it is, and so does all that is called from it.
+    """Run the functions of `module`, and all that they call, uncompiled.
 
-    By the C interface: `torch.compiler.disable` would import the compiler, which takes seconds.
+    Uses the C interface: `torch.compiler.disable` would import the compiler, which takes seconds.
     """
     frames: Any = getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None)
     if not hasattr(frames, "set_code_exec_strategy"):
-        return  # a PyTorch that has another way
+        return  # another version of PyTorch, with another interface
     skip = frames._FrameAction.SKIP
     strategy = frames._FrameExecStrategy(skip, skip)
     for code in _codes(module):

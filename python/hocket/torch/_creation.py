@@ -1,4 +1,4 @@
-"""How a process group comes to be: its ranks meet by torch.distributed's store."""
+"""Creates process groups: the ranks meet by torch.distributed's store."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ._whole import WholeBackend
 
 
 class StoreBootstrap(hocket.Bootstrap):
-    """Joins by a store of torch.distributed, whose prefix is the group's own."""
+    """A bootstrap by a store of torch.distributed, whose prefix belongs to the group."""
 
     def __init__(self, store: Any, rank: int, size: int, start: str) -> None:
         self._store, self._rank, self._size = store, rank, size
@@ -34,11 +34,11 @@ class StoreBootstrap(hocket.Bootstrap):
 
     @classmethod
     def meet(cls, store: Any, rank: int, size: int, timeout: timedelta) -> StoreBootstrap:
-        """Have the ranks agree on a name of this start, under which all keys are.
+        """Make the ranks agree on a name of this start, which prefixes all keys.
 
-        A store may hold what an earlier start of the same ranks wrote: torchrun's outlives the ranks
-        that it starts anew. So rank 0 makes up a name, and tells it to each rank under a word of that
-        rank's own, which no earlier rank can have been answered.
+        A store may hold what an earlier start of the same ranks wrote, as torchrun's outlives ranks
+        that it restarts. So each rank writes a random word of its own. Rank 0 answers under that
+        word with a name that it made up for this start.
         """
         own = secrets.token_hex(8)
         if rank != 0:
@@ -56,7 +56,7 @@ class StoreBootstrap(hocket.Bootstrap):
                 if store.check([f"hocket/{own}/met/{other}"]):
                     missing.discard(other)
                 elif store.check([here]) and (word := store.get(here)) != answered.get(other):
-                    answered[other] = word  # of an earlier start, perhaps; then another one comes
+                    answered[other] = word  # may belong to an earlier start; then another one comes
                     store.set(f"hocket/start/{word.decode()}", own)
             if not missing:
                 return cls(store, rank, size, own)
@@ -76,7 +76,7 @@ class StoreBootstrap(hocket.Bootstrap):
 
     @property
     def size(self) -> int:
-        """How many processes the group has."""
+        """Number of processes in the group."""
         return self._size
 
     def broadcast(self, buffer: Any, root: int) -> None:
@@ -107,7 +107,7 @@ _LEAST_PAUSE, _MOST_PAUSE = 0.0001, 0.01
 
 
 def create(options: Any, backend_options: Any = None) -> Union[HocketGroup, HocketBackend]:
-    """What torch.distributed calls for each group of which this process is a member."""
+    """Create a group; torch.distributed calls it on each member."""
     known = sys._getframe(1).f_locals
     if Base is ProcessGroup:
         _refuse_others(known)
@@ -129,7 +129,7 @@ def create(options: Any, backend_options: Any = None) -> Union[HocketGroup, Hock
 
 
 def _name_of(options: Any) -> str:
-    """What errors call the group: "world" for all ranks, else by PyTorch's name and the members."""
+    """The group's name in errors: "world" for all ranks, else PyTorch's name and the members."""
     ranks = list(options.global_ranks_in_group)
     if not ranks:
         return "world"
@@ -141,7 +141,9 @@ _SHOWN = 8  # members of a group, in its name
 
 
 def _refuse_others(known: dict[str, Any]) -> None:
-    """This PyTorch would have a backend in Python carry all devices, whatever was asked for."""
+    """This PyTorch would make a Python backend carry all devices, although others were asked
+    for.
+    """
     others = {n: d for d, n in backends_by_device(known).items() if n != "hocket"}
     for name, device in others.items():
         raise ValueError(
@@ -152,12 +154,14 @@ def _refuse_others(known: dict[str, Any]) -> None:
 
 
 def register() -> None:
-    """Make "hocket" and "hocket://" known to torch.distributed; done by importing `hocket.torch`."""
+    """Register "hocket" and "hocket://" with torch.distributed; importing `hocket.torch` does
+    it.
+    """
     if "HOCKET" in dist.Backend._plugins:
         return
     _batches.install()
     _joining.install()
     register_rendezvous_handler("hocket", by_launcher)
-    # Whoever asks PyTorch where the tensors of a group lie is told of these.
+    # PyTorch reports these as the devices of a group's tensors.
     devices = ["cpu", "cuda"] if torch.cuda.device_count() > 0 else ["cpu"]
     dist.Backend.register_backend("hocket", create, extended_api=True, devices=devices)

@@ -1,7 +1,7 @@
-"""The ways in which PyTorch's own process group may be called, beside the one with options.
+"""The call forms of PyTorch's own process group, besides the one with options.
 
-``group.allreduce(tensor)`` is ``group.allreduce([tensor], AllreduceOptions())``. PyTorch turns one into the
-other in C++; where a group or a backend in Python is called itself, this does.
+``group.allreduce(tensor)`` is ``group.allreduce([tensor], AllreduceOptions())``. PyTorch converts
+the forms in C++. This module does it for direct calls on a group or backend in Python.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from torch.distributed import ReduceOp
 
 
 class Form(NamedTuple):
-    """How a call may be made."""
+    """The signature of a call."""
 
-    places: int  # arguments before the options
-    options: str  # the class of these
-    fields: tuple[str, ...] = ()  # what may be given in place of options, in this order
-    listed: tuple[int, ...] = ()  # arguments that are lists, where they may be given alone
+    places: int  # number of arguments before the options
+    options: str  # class of the options
+    fields: tuple[str, ...] = ()  # option fields that may be given in place of options, in order
+    listed: tuple[int, ...] = ()  # arguments that are lists; a single tensor may be given for one
 
 
 _REDUCE_SCATTER = Form(2, "ReduceScatterOptions", ("reduceOp",), (0, 1))
@@ -49,21 +49,23 @@ FORMS = {
     "alltoall": Form(2, "AllToAllOptions"),
 }
 
-# What stands in the place of options where there are none.
+# Types that may stand in the place of options.
 _VALUES = frozenset({int, timedelta, type(None), ReduceOp, ReduceOp.RedOpType})
-# PyTorch's names of these arguments, and those of the fields.
+# PyTorch's names of these arguments, and the names of the option fields.
 _NAMED = {"op": "reduceOp", "root": "rootRank", "timeout": "timeout"}
 
 
 def is_options(value: Any) -> bool:
-    """Whether the argument behind the tensors is the call's options, as torch.distributed gives them."""
+    """True if the argument behind the tensors is the call's options, as torch.distributed passes
+    them.
+    """
     return type(value) not in _VALUES
 
 
 def completed(
     form: Form, arguments: tuple[Any, ...], named: dict[str, Any]
 ) -> tuple[list[Any], dict[str, Any]]:
-    """The same call with its options, and what was named beside them."""
+    """The same call with its options, and the remaining keywords."""
     tensors, values = list(arguments[: form.places]), arguments[form.places :]
     rest = dict(named)
     options = rest.pop("opts", None)
@@ -71,14 +73,14 @@ def completed(
         options, values = values[0], ()
     if options is None:
         options = getattr(c10d, form.options)()
-        options.asyncOp = True  # as who calls a group itself waits for what he gets
+        options.asyncOp = True  # direct callers wait for the handle that they get
     for field, value in zip((*form.fields, "timeout"), values):
         _give(options, field, value)
     for name in [name for name in rest if name in _NAMED]:
         _give(options, _NAMED[name], rest.pop(name))
     if form.listed and _is_short(form, tensors):
         for place in form.listed:
-            # Of gather and scatter, nobody but the root brings the list of all.
+            # In gather and scatter, only the root has the list of all.
             tensors[place] = [tensors[place]] if tensors[place] != [] else []
     return [*tensors, options], rest
 
@@ -91,5 +93,5 @@ def _is_short(form: Form, tensors: list[Any]) -> bool:
 
 def _give(options: Any, field: str, value: Any) -> None:
     if field == "timeout" and (value is None or not hasattr(options, field)):
-        return  # the call has its group's
+        return  # the call uses its group's
     setattr(options, field, value)

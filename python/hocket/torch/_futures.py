@@ -1,7 +1,7 @@
 """Futures of calls on host memory: each gets its value as its own call ends.
 
-What is attached to one may make calls itself, and wait for their futures. So whoever gives a future
-its value has another thread ready to go on meanwhile.
+A callback of a future may make calls itself, and wait for their futures. So a thread that sets a
+future's value first makes sure that another thread can handle further ends.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ import hocket
 
 
 class Turn:
-    """The place of what is attached to a future in the order of its group's calls. A value.
+    """The place of a callback in the order of its group's calls. A value.
 
-    Places are compared as tuples: what is attached while something attached runs is part of that.
+    Places are compared as tuples: a callback that is attached inside a callback is part of that
+    one.
     """
 
     def __init__(self, turns: Turns, place: tuple[int, ...]) -> None:
@@ -37,22 +38,22 @@ class Turn:
 
 
 class Turns:
-    """Makes the calls of what is attached to futures come in one order on all ranks.
+    """Keeps the calls of callbacks in one order on all ranks.
 
-    Threads run it whenever a call has ended, which differs by rank, and collectives have to be called
-    in the same order everywhere. So they come as if it had run at once where it was attached: whoever
-    makes a call waits until all that was attached before has run.
+    Callbacks run when a call has ended, a moment that differs by rank, but collectives must come in
+    the same order everywhere. So they come as if the callback had run at once when it was attached.
+    A thread that makes a call waits until all earlier callbacks have run.
     """
 
     def __init__(self, comm: hocket.Communicator) -> None:
         self._comm = comm
         self._changed = threading.Condition()
-        self.running = threading.local()  # `turn`: whose thread this is
+        self.running = threading.local()  # `turn`: the turn of the running callback of this thread
         self._outer = itertools.count()
-        self.open: dict[tuple[int, ...], Turn] = {}  # what has not run so far, by place
+        self.open: dict[tuple[int, ...], Turn] = {}  # callbacks that have not run, by place
 
     def take(self) -> Turn:
-        """A place for something that is attached now."""
+        """Reserve a place for a callback that is attached now."""
         within = getattr(self.running, "turn", None)
         place = (next(self._outer),) if within is None else (*within.place, next(within.inner))
         turn = Turn(self, place)
@@ -72,7 +73,7 @@ class Turns:
         Raises
         ------
         DeadlineExceeded
-            Something attached has not run, or does not end.
+            A callback has not run, or does not end.
         """
         within = getattr(self.running, "turn", None)
         limit = self._comm.deadline
@@ -90,17 +91,17 @@ class Turns:
             return bool(self.open)
         mine = within.place
         for place in self.open:
-            # All that was attached earlier, and in here; not what this is part of.
+            # Callbacks attached earlier or in this one; not those that contain this one.
             if (place < mine and mine[: len(place)] != place) or place[: len(mine)] == mine != place:
                 return True
         return False
 
 
-_LONG = 3e6  # s; longer than threads may be told to wait
+_LONG = 3e6  # s; the longest timeout that threads take
 
 
 class _Failure:
-    """What the future of a failed call holds."""
+    """The future's value after a failed call."""
 
     def __init__(self, error: BaseException) -> None:
         self.error = error
@@ -109,18 +110,20 @@ class _Failure:
         return f"the error of a call ({type(self.error).__name__}: {self.error})"
 
 
-_Future: Any = torch.futures.Future  # whose type takes an argument
+_Future: Any = torch.futures.Future  # PyTorch's class, which takes a type argument
 
 
 class CallFuture(_Future):  # type: ignore[misc]
-    """PyTorch's, but that what is attached to it has its place in the order of calls."""
+    """PyTorch's future, except that callbacks have their place in the order of calls."""
 
     def __init__(self, turns: Turns) -> None:
         super().__init__()
         self._turns = turns
 
     def set_exception(self, error: BaseException) -> None:
-        """PyTorch's own code in C++ takes the exception for the value: it is to read well there."""
+        """Fail the future. PyTorch's C++ code takes the exception for the value, so it must
+        print well there.
+        """
 
         def unwrap(failure: _Failure) -> Any:
             raise failure.error
@@ -129,14 +132,16 @@ class CallFuture(_Future):  # type: ignore[misc]
         self.set_result(_Failure(error))
 
     def then(self, callback: Callable[[Any], Any]) -> Any:
-        """A future of what `callback(self)` returns, which is called when this one has its value."""
+        """A future of the result of `callback(self)`, which is called when this one has its
+        value.
+        """
         following = CallFuture(self._turns)
 
         def run(_: Any) -> None:
             try:
                 with turn:
                     value = callback(self)
-            except BaseException as error:  # whoever waits has to hear of it
+            except BaseException as error:  # a waiter must get the error
                 following.set_exception(error)
             else:
                 following.set_result(value)
@@ -146,7 +151,7 @@ class CallFuture(_Future):  # type: ignore[misc]
         return following
 
     def add_done_callback(self, callback: Callable[[Any], None]) -> None:
-        """Have `callback(self)` called when this one has its value."""
+        """Call `callback(self)` when this one has its value."""
 
         def run(_: Any) -> None:
             with turn:

@@ -13,7 +13,7 @@ from torch._C._distributed_c10d import PrefixStore, ProcessGroup
 
 from ._backend import HocketBackend
 
-# The calls of a group that give a handle back, and what they were called before.
+# The calls of a group that return a handle, and their older names.
 _CALLS = {
     "broadcast": "",
     "allreduce": "",
@@ -38,17 +38,17 @@ _CALLS = {
 
 
 class HocketGroup(ProcessGroup):  # type: ignore[misc, unused-ignore]
-    """PyTorch's own process group, but that its calls give back hocket's handles.
+    """PyTorch's own process group, except that its calls return hocket's handles.
 
-    PyTorch puts what a backend in Python returns into a handle of its own, which knows neither that
-    the call has ended nor who sent. Everything else is PyTorch's: its dispatcher, hooks, profiler,
-    and the backends that carry other devices.
+    PyTorch wraps the result of a Python backend in its own handle, which knows neither the call's
+    end nor its sender. Everything else is PyTorch's: its dispatcher, hooks, profiler, and the
+    backends that carry other devices.
     """
 
     backend: HocketBackend
-    devices: list[str]  # whose tensors hocket carries
-    others: dict[str, tuple[Any, Any]]  # kind and backend of the rest
-    is_first: bool  # whether hocket is what PyTorch calls the group's default
+    devices: list[str]  # devices whose tensors hocket carries
+    others: dict[str, tuple[Any, Any]]  # kind and backend of the other devices
+    is_first: bool  # true if hocket is the group's default backend for PyTorch
 
     @classmethod
     def assemble(
@@ -64,7 +64,7 @@ class HocketGroup(ProcessGroup):  # type: ignore[misc, unused-ignore]
         backend.hands_on = backend.marks_batches = True
         ours = (ProcessGroup.BackendType.CUSTOM, backend)
         every = {**dict.fromkeys(devices, ours), **others}
-        # As PyTorch chooses it: an accelerator's before the host's.
+        # The default as PyTorch chooses it: an accelerator's backend before the host's.
         first = every[min(every, key=lambda device: device == "cpu")]
         group.is_first = first is ours
         group._set_default_backend(first[0])
@@ -81,7 +81,7 @@ class HocketGroup(ProcessGroup):  # type: ignore[misc, unused-ignore]
         group_desc: Optional[str] = None,
         device_types: Optional[Sequence[torch.device]] = None,
     ) -> Any:
-        """What ``dist.split_group`` calls on every rank of this group; None outside `ranks`."""
+        """Split this group; ``dist.split_group`` calls it on every rank. None outside `ranks`."""
         wanted = [*self.devices, *self.others]
         if device_types is not None:
             wanted = [device.type for device in device_types]
@@ -109,12 +109,12 @@ class HocketGroup(ProcessGroup):  # type: ignore[misc, unused-ignore]
         return group
 
     def getBackendName(self) -> str:  # noqa: N802: PyTorch's name
-        """What DDP's logging calls the group's backend."""
+        """The name of the group's backend in DDP's logging."""
         theirs: Any = super()
         return "hocket" if self.is_first else str(theirs.getBackendName())
 
     def carries(self, tensors: Sequence[torch.Tensor]) -> bool:
-        """Whether hocket has the device of these tensors."""
+        """True if hocket carries the device of these tensors."""
         return len(tensors) > 0 and tensors[0].device.type in self.devices
 
     def gather_single(self, output: Any, input: torch.Tensor, options: Any = None) -> Any:
@@ -126,8 +126,9 @@ class HocketGroup(ProcessGroup):  # type: ignore[misc, unused-ignore]
     gather_into_tensor: Any = gather_single
 
     def _start_coalescing(self, device: torch.device) -> None:
-        """Calls on hocket's devices start at once, but for messages of GPUs, which start together;
-        until the end their handles are collected."""
+        """Calls on hocket's devices start at once, except messages on GPUs, which start
+        together. Their handles are collected until the end.
+        """
         if device.type in self.devices:
             self.backend._start_coalescing(device)
         else:
@@ -140,12 +141,13 @@ class HocketGroup(ProcessGroup):  # type: ignore[misc, unused-ignore]
         return self.backend._end_coalescing(device)
 
 
-# Messages go straight to the backend: on the way by PyTorch's dispatcher short ones would spend most
-# of their time. Not where something else looks for them there. Calls on lazy views go straight always:
-# the dispatcher resolves those into copies, and what the call writes would be lost with them.
+# Messages go straight to the backend, as short ones would spend most of their time in PyTorch's
+# dispatcher. They take the dispatcher if something else, such as a profiler, observes it. Calls on
+# lazy views always go straight: the dispatcher would resolve those into copies, and lose what the
+# call writes.
 _STRAIGHT = ("send", "recv", "recv_anysource")
 
-# How many of a call's arguments hold tensors, where that is not two.
+# Number of a call's arguments that hold tensors, if it is not two.
 _PLACES = {
     "broadcast": 1,
     "allreduce": 1,
@@ -163,7 +165,7 @@ def _is_watched() -> bool:
 
 
 def _lazy_one(given: Any) -> Optional[torch.Tensor]:
-    """A tensor that is a lazy view: this one or one in this list; None: none is."""
+    """A tensor that is a lazy view: this one or one in this list; None if there is none."""
     if isinstance(given, torch.Tensor):
         return given if given.is_neg() or given.is_conj() else None
     for one in given if isinstance(given, list) else ():
@@ -174,7 +176,9 @@ def _lazy_one(given: Any) -> Optional[torch.Tensor]:
 
 
 def _negated_one(tensors: Sequence[torch.Tensor]) -> Optional[torch.Tensor]:
-    """The same, quicker, where none is conjugated: PyTorch gives these calls complex ones as pairs."""
+    """The same without a test for conjugation, which is quicker: PyTorch passes complex tensors
+    to these calls as pairs of reals.
+    """
     for one in tensors:
         if one.is_neg():
             return one
@@ -206,14 +210,14 @@ def _call(name: str) -> Callable[..., Any]:
             work = theirs(self, *arguments, **named)
         return self.backend.made.handle or work
 
-    # By this name PyTorch tells that an override is calling what it overrides.
+    # PyTorch uses this name to tell that an override calls the base's method.
     call.__code__ = call.__code__.replace(co_name=name)
     call.__name__ = name
     return call
 
 
 for _name, _before in _CALLS.items():
-    # Not both: one is what PyTorch calls where the other is not overridden.
+    # Override only one of the two: PyTorch calls the older name if the newer is not overridden.
     _there = _name if hasattr(ProcessGroup, _name) else _before
     if hasattr(ProcessGroup, _there):
         setattr(HocketGroup, _there, _call(_there))
@@ -222,8 +226,11 @@ for _name, _before in _CALLS.items():
 def _other_backends(
     known: dict[str, Any], devices: dict[str, str], options: Any
 ) -> dict[str, tuple[Any, Any]]:
-    """The backends beside hocket: those that PyTorch has made before it called us, and, made as it
-    makes them, those that it would make afterwards."""
+    """The backends beside hocket: those that PyTorch has made already, and those it would make
+    later.
+
+    The latter are made here in PyTorch's own way.
+    """
     made: dict[str, tuple[Any, Any]] = {}
     for device, name in devices.items():
         if name == "hocket":
@@ -251,7 +258,7 @@ def _other_backends(
     return made
 
 
-# What PyTorch tells a backend that is to be made, but for the store.
+# Options that PyTorch passes to a new backend, besides the store.
 _FIELDS = (
     "group_rank",
     "group_size",
@@ -265,9 +272,9 @@ _FIELDS = (
 
 
 def backends_by_device(known: dict[str, Any]) -> dict[str, str]:
-    """The backend of each device, of what the function that makes a group knows.
+    """The backend of each device, from local variables of PyTorch's function that makes a group.
 
-    PyTorch tells a backend neither for which devices it is made nor who else is in the group.
+    PyTorch tells a backend neither its devices nor the other backends of the group.
     """
     config: Any = getattr(known.get("backend_config"), "get_device_backend_map", dict)()
     return dict(config)
@@ -276,9 +283,9 @@ def backends_by_device(known: dict[str, Any]) -> dict[str, str]:
 def whole_group(
     backend: HocketBackend, options: Any, known: dict[str, Any]
 ) -> Optional[HocketGroup]:
-    """The group that `backend` is of; None where this PyTorch has no such.
+    """The group that wraps `backend`; None if this PyTorch has no such groups.
 
-    PyTorch takes a whole group from a backend; of what it is made, see `backends_by_device`.
+    PyTorch accepts a whole group from a backend's creator. For its parts see `backends_by_device`.
     """
     theirs = getattr(options, "process_group", None)
     config = backends_by_device(known)

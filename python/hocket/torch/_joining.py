@@ -1,7 +1,7 @@
-"""DDP's `join`, whose code in C++ keeps the handle of a call that Python has given it.
+"""DDP's `join`, whose C++ code keeps the handle of a call that Python has returned.
 
-A handle that is written in Python is, once Python has dropped it, one of PyTorch's own class, whose
-`wait` never returns. PyTorch keeps handles of other calls alive, but not this one.
+A handle written in Python turns into one of PyTorch's own class when Python drops it, and its
+`wait` then never returns. PyTorch keeps handles of other calls alive, but not this one.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ _kept: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
 @functools.wraps(_theirs)
 def set_forward_pass_work_handle(reducer: Any, work: Any, *rest: Any, **named: Any) -> None:
-    """PyTorch's, but that the handle lives until the reducer gets another one, or goes."""
+    """PyTorch's method, except that the handle lives until the reducer gets another one, or
+    ends.
+    """
     _kept[reducer] = work
     _theirs(reducer, work, *rest, **named)
 
 
 def install() -> None:
-    """Puts it into PyTorch's place."""
+    """Replace PyTorch's method."""
     Reducer._set_forward_pass_work_handle = set_forward_pass_work_handle  # type: ignore[assignment, method-assign, unused-ignore]

@@ -1,4 +1,4 @@
-"""Tensors as hocket takes them: flat and contiguous."""
+"""Tensors in the form that hocket takes: flat and contiguous."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from hocket import InvalidArgument
 
 
 class Layout:
-    """A tensor that is written to: itself where it is contiguous, else a copy and the way back.
+    """A tensor to write to: itself if it is contiguous, else a copy that is copied back.
 
-    hocket takes `dense`, whatever its shape, in all calls but those that count rows, which take `flat`.
+    hocket takes `dense`, whatever its shape. Calls that count rows take `flat`.
     """
 
     __slots__ = ("_copy", "_tensor", "dense")
@@ -31,11 +31,11 @@ class Layout:
 
     @property
     def back(self) -> Optional[Callable[[], None]]:
-        """`copy_back`, to be called when the call has ended; None: there is nothing to bring."""
+        """`copy_back`, to be called when the call has ended; None if no copy was made."""
         return None if self._copy is None else self.copy_back
 
     def copy_back(self) -> None:
-        """Bring the result into the tensor."""
+        """Copy the result into the tensor."""
         if self._copy is not None:
             self._tensor.detach().copy_(self._copy)
 
@@ -53,7 +53,7 @@ def all_back(layouts: Sequence[Layout]) -> Optional[Callable[[], None]]:
 
 
 def apart(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """Contiguous tensors that share no memory: copies of those that lie in what another one has."""
+    """Contiguous tensors that share no memory. A tensor that overlaps another one is copied."""
     result = list(tensors)
     end: tuple[Any, int] = (None, 0)
     for place in sorted(range(len(tensors)), key=lambda place: tensors[place].data_ptr()):
@@ -67,8 +67,10 @@ def apart(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
 
 
 def lies_flat(tensor: torch.Tensor) -> bool:
-    """Whether its memory holds its numbers, one after the other. Lazy views, which are conjugated or
-    negated only when they are read, hold others."""
+    """True if its memory holds its numbers, one after the other.
+
+    Lazy views, which are conjugated or negated only when they are read, hold others.
+    """
     return bool(tensor.is_contiguous() and not tensor.is_neg() and not tensor.is_conj())
 
 
@@ -85,7 +87,7 @@ def _require_dense(tensor: torch.Tensor) -> None:
 
 
 def as_dense(tensor: torch.Tensor) -> torch.Tensor:
-    """A tensor that is read from: itself where it is contiguous, else a copy."""
+    """A tensor to read from: itself if it is contiguous, else a copy."""
     _require_dense(tensor)
     return tensor if lies_flat(tensor) else _resolved(tensor.detach())
 
@@ -96,12 +98,12 @@ def as_flat(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def each_flat(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
-    """Tensors that are read from, one after the other."""
+    """Tensors to read from, one after the other."""
     return torch.cat([tensor.detach().reshape(-1) for tensor in tensors])
 
 
 def row_counts(tensor: torch.Tensor, splits: list[int], size: int, name: str) -> list[int]:
-    """Elements for each rank, of rows for each rank."""
+    """Number of elements for each rank, from rows for each rank."""
     rows = tensor.shape[0] if tensor.dim() else 0
     if not splits:
         if rows % size:
@@ -116,7 +118,7 @@ def row_counts(tensor: torch.Tensor, splits: list[int], size: int, name: str) ->
 
 
 def as_list(tensors: Sequence[torch.Tensor]) -> Optional[list[torch.Tensor]]:
-    """Tensors that hocket reads or writes where they lie; None: some of them have to be copied."""
+    """Tensors that hocket reads or writes in place; None if some of them have to be copied."""
     first = tensors[0]
     size = first.element_size()
     for tensor in tensors:
@@ -128,7 +130,7 @@ def as_list(tensors: Sequence[torch.Tensor]) -> Optional[list[torch.Tensor]]:
 
 
 def sent_parts(tensors: Sequence[torch.Tensor]) -> tuple[Any, list[int]]:
-    """Tensors that are read from, as one array or a list, and their sizes."""
+    """Tensors to read from, as one array or a list, and their sizes."""
     counts = [tensor.numel() for tensor in tensors]
     return as_list(tensors) or each_flat(tensors), counts
 
@@ -136,7 +138,9 @@ def sent_parts(tensors: Sequence[torch.Tensor]) -> tuple[Any, list[int]]:
 def received_parts(
     tensors: Sequence[torch.Tensor],
 ) -> tuple[Any, list[int], Optional[Callable[[], None]]]:
-    """Where what comes goes, the sizes of the parts, and how it gets into them after the call."""
+    """Destination of the received data, sizes of the parts, and a function that copies into
+    them.
+    """
     counts = [tensor.numel() for tensor in tensors]
     listed = as_list(tensors)
     if listed is not None:
@@ -146,7 +150,7 @@ def received_parts(
 
 
 def parts_of(parts: Sequence[torch.Tensor]) -> tuple[torch.Tensor, Callable[[], None]]:
-    """A flat tensor for what comes, and how it gets into the parts."""
+    """A flat tensor for the received data, and a function that copies it into the parts."""
     total = sum(part.numel() for part in parts)
     flat = torch.empty(total, dtype=parts[0].dtype, device=parts[0].device)
 

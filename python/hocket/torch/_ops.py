@@ -1,4 +1,4 @@
-"""PyTorch's reductions by hocket's names."""
+"""PyTorch's reductions, by hocket's names."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ _NAMES: dict[str, Op] = {
     "BOR": "bor",
     "BXOR": "bxor",
 }
-# Options hold a ReduceOp, which is another type than the constants. Its hash is PyTorch's number of the
-# reduction; a dictionary of the ReduceOps themselves compares them, which takes longer than a short call.
+# Options hold a ReduceOp, whose type differs from the constants'. Its hash is PyTorch's number of
+# the reduction. A dictionary of ReduceOps would compare them, which takes longer than a short call.
 _OPS = {hash(dist.ReduceOp(getattr(dist.ReduceOp, theirs))): ours for theirs, ours in _NAMES.items()}
 
 
 def op_of(options: Any) -> Optional[Op]:
-    """The name of the reduction that a call's options ask for; None: see `summand`."""
+    """The name of the reduction in a call's options; None for those that `summand` handles."""
     return _OPS.get(hash(options.reduceOp))
 
 
 def summand(tensor: torch.Tensor, options: Any) -> tuple[torch.Tensor, Op]:
-    """What is reduced for a tensor, and how: for PREMUL_SUM a new one, times this rank's factor.
+    """The tensor to reduce, and the operator: for PREMUL_SUM a new tensor, times this rank's
+    factor.
 
     Raises
     ------
@@ -42,5 +43,5 @@ def summand(tensor: torch.Tensor, options: Any) -> tuple[torch.Tensor, Op]:
         return tensor, op
     if not tensor.is_floating_point() and not tensor.is_complex():
         raise ValueError(f"the tensor is {tensor.dtype}; PREMUL_SUM takes floating and complex ones")
-    _, factor = options.reduceOp.__getstate__()  # there is no other way to it in every version
+    _, factor = options.reduceOp.__getstate__()  # no other access works in every version
     return (tensor.detach() * factor).to(tensor.dtype), "sum"

@@ -9,12 +9,13 @@ import torch
 import hocket
 from hocket._types import Op
 
-# Of all ranks' pieces together; and from where on pieces are quicker than packing at once.
+# Bytes of all ranks' pieces together. Above this size, pieces are quicker than packing everything
+# at once.
 _PACKED_BYTES = 1 << 19
 
 
 def takes_pieces(parts: Sequence[torch.Tensor], is_async: bool) -> bool:
-    """Whether a list is long, in host memory, and waited for by its caller; alike on all ranks."""
+    """True for a long list in host memory in a synchronous call. The same on all ranks."""
     first = parts[0]
     total = sum(part.numel() for part in parts) * first.element_size()
     return not is_async and not first.is_cuda and total > _PACKED_BYTES
@@ -23,7 +24,7 @@ def takes_pieces(parts: Sequence[torch.Tensor], is_async: bool) -> bool:
 def reduce_scatter_in_pieces(
     comm: hocket.Communicator, parts: Sequence[torch.Tensor], out: torch.Tensor, op: Op
 ) -> None:
-    """Reduces part r of all ranks into the `out` of rank r, by several calls one after another."""
+    """Reduce part r of all ranks into the `out` of rank r, by several calls one after another."""
     flat = [part.detach().reshape(-1) for part in parts]
     piece = max(1, _PACKED_BYTES // flat[0].element_size() // len(flat))
     packed = torch.empty(piece * len(flat), dtype=flat[0].dtype)

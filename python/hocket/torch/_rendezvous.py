@@ -12,12 +12,12 @@ from torch._C._distributed_c10d import Store
 import hocket
 
 
-# PyTorch keeps its own part of a store alive, and not what Python adds to it.
+# Keeps the stores alive: PyTorch keeps its own part of a store alive, but not the Python part.
 _kept: list[HocketStore] = []
 
 
 class HocketStore(Store):  # type: ignore[misc, unused-ignore]
-    """PyTorch's interface to a store of hocket's, under names of its own.
+    """PyTorch's interface to a store of hocket, under a prefix of its keys.
 
     A resource over a connection. Waiting for a key that never comes ends with TimeoutError.
     """
@@ -29,12 +29,12 @@ class HocketStore(Store):  # type: ignore[misc, unused-ignore]
         self._limit = timedelta(seconds=300)
 
     def set_timeout(self, timeout: timedelta) -> None:
-        """How long `get` and `wait` wait."""
+        """Set the limit of `get` and `wait`."""
         self._limit = timeout
 
     @property
     def timeout(self) -> timedelta:
-        """How long `get` and `wait` wait."""
+        """The limit of `get` and `wait`."""
         return self._limit
 
     def set(self, key: str, value: Any) -> None:
@@ -46,11 +46,13 @@ class HocketStore(Store):  # type: ignore[misc, unused-ignore]
         return self._store.get(self._prefix + key, self._limit)
 
     def add(self, key: str, value: int) -> int:
-        """Add to a counter; the new value."""
+        """Add to a counter; return the new value."""
         return self._store.add(self._prefix + key, value)
 
     def compare_set(self, key: str, expected_value: Any, desired_value: Any) -> bytes:
-        """Set where the key holds what is expected (nothing: where there is none); what it holds."""
+        """Set a key if it holds the expected value (empty: if it is absent). Returns the value
+        it now holds.
+        """
         expected, desired = _bytes(expected_value), _bytes(desired_value)
         held = self._store.compare_and_set(self._prefix + key, expected or None, desired)
         if held == (expected or None):
@@ -58,7 +60,7 @@ class HocketStore(Store):  # type: ignore[misc, unused-ignore]
         return expected if held is None else held
 
     def check(self, keys: Sequence[str]) -> bool:
-        """Whether all are there."""
+        """True if all keys are there."""
         return all(self._store.try_get(self._prefix + key) is not None for key in keys)
 
     def wait(self, keys: Sequence[str], timeout: Optional[timedelta] = None) -> None:
@@ -67,7 +69,7 @@ class HocketStore(Store):  # type: ignore[misc, unused-ignore]
             self._store.get(self._prefix + key, timeout or self._limit)
 
     def delete_key(self, key: str) -> bool:
-        """Whether there was something to delete."""
+        """Delete a key; True if it was there."""
         return self._store.erase(self._prefix + key)
 
     deleteKey = delete_key  # noqa: N815: what PyTorch's own code calls
@@ -78,14 +80,14 @@ def _bytes(value: Any) -> bytes:
 
 
 def _launcher_key() -> Any:
-    """The job's secret, or the name of its file; None where there is none."""
+    """The job's secret, or the name of its file; None if there is none."""
     if "HOCKET_KEY_FD" in os.environ:
         return os.pread(int(os.environ["HOCKET_KEY_FD"]), 32, 0)
     return os.environ.get("HOCKET_KEY_FILE")
 
 
 def by_launcher(url: str, timeout: timedelta = timedelta(seconds=300), **_: Any) -> Iterator[Any]:
-    """What torch.distributed calls for ``hocket://``: a store, this rank, and how many there are.
+    """A store, this rank, and the number of ranks; torch.distributed calls it for ``hocket://``.
 
     Raises
     ------

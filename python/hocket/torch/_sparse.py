@@ -1,4 +1,4 @@
-"""Sums of sparse tensors (COO), whose entries may differ in number and place."""
+"""Sums of sparse tensors (COO), whose entries may differ in number and position."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 import hocket
 from hocket._types import Op
 
-# A tensor as one row of numbers: dtype, entries, sparse and dense axes, and its shape.
+# Describes a tensor as one row of numbers: dtype, entries, sparse and dense axes, and its shape.
 _AXES = 64
 _DTYPES = (
     torch.bool,
@@ -28,13 +28,12 @@ _DTYPES = (
 
 
 def all_reduce_sparse(comm: hocket.Communicator, tensor: torch.Tensor, op: Optional[Op]) -> None:
-    """Add up the sparse tensors of all ranks, in place; everybody's becomes the coalesced sum.
+    """Add up the sparse tensors of all ranks, in place. Each becomes the coalesced sum.
 
     Raises
     ------
     InvalidArgument
-        On all ranks: shapes or dtypes differ, the layout is another one than COO, or the op is
-        another one than SUM.
+        On all ranks: shapes or dtypes differ, the layout is not COO, or the op is not SUM.
     """
     own = tensor.detach()
     if own.layout != torch.sparse_coo or own.dtype not in _DTYPES:
@@ -60,7 +59,7 @@ def all_reduce_sparse(comm: hocket.Communicator, tensor: torch.Tensor, op: Optio
     comm.all_gather_v(places.view(-1), every.view(-1), [n * own.sparse_dim() for n in counts])
     comm.all_gather_v(own.values().reshape(-1), values.view(-1), [n * width for n in counts])
     summed = torch.sparse_coo_tensor(every.t(), values, own.shape, check_invariants=False)
-    with torch.no_grad():  # a detached one would keep the result to itself
+    with torch.no_grad():  # a detached tensor would not pass the result on
         tensor.copy_(summed.coalesce())
 
 

@@ -38,7 +38,7 @@ _known: dict[Any, torch.cuda.Stream] = {}
 
 
 def current_stream(device: int) -> torch.cuda.Stream:
-    """PyTorch's, but the same object for the same stream, and in a fraction of the time."""
+    """PyTorch's current stream, but the same object for the same stream, and much quicker."""
     place = torch._C._cuda_getCurrentStream(device)
     stream = _known.get(place)
     if stream is None:
@@ -47,7 +47,7 @@ def current_stream(device: int) -> torch.cuda.Stream:
 
 
 def is_capturing(stream: torch.cuda.Stream) -> bool:
-    """Whether what is put on the stream goes into a graph."""
+    """True if work on the stream is captured into a graph."""
     if hasattr(stream, "is_capturing"):
         return bool(stream.is_capturing())
     with torch.cuda.stream(stream):  # older PyTorch asks the current one alone
@@ -55,10 +55,10 @@ def is_capturing(stream: torch.cuda.Stream) -> bool:
 
 
 class Streams:
-    """Which streams a group's calls go on.
+    """Chooses the streams of a group's calls.
 
-    Async ones go on a stream of the group's own, one a GPU, behind what the caller's has so far; they
-    run beside what the caller puts on its own meanwhile. Blocking ones go on the caller's.
+    Asynchronous calls run on the group's own stream, one a GPU, after the caller's earlier work.
+    They overlap with the caller's later work. Synchronous ones run on the caller's stream.
     """
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class Streams:
         self._last: Optional[torch.cuda.Stream] = None
 
     def own(self, device: int) -> torch.cuda.Stream:
-        """For an async call: the group's, which from here on comes after the current one."""
+        """The group's stream for an asynchronous call, ordered after the current stream."""
         stream = self._own.get(device)
         if stream is None:
             stream = self._own[device] = torch.cuda.Stream(device)
@@ -75,10 +75,10 @@ class Streams:
         return stream
 
     def use_current(self, device: int) -> None:
-        """A blocking call goes on the caller's."""
+        """Note that a synchronous call runs on the caller's stream."""
         stream = current_stream(device)
         own = self._own.get(device)
-        # hocket orders its calls wherever they are, but not those of one graph.
+        # hocket orders its calls across streams, but not within one graph.
         if own is not None and is_capturing(stream) and is_capturing(own):
             stream.wait_stream(own)
         self._last = stream
@@ -89,7 +89,9 @@ class Streams:
             stream.synchronize()
 
     def drain(self, comm: hocket.Communicator) -> Optional[hocket.Error]:
-        """Wait here for the last call, which hocket ends at its deadline; what has gone wrong."""
+        """Wait here for the last call, which hocket ends at its deadline. Returns the error, if
+        any.
+        """
         if self._last is None or is_capturing(self._last):
             return None
         mark = self._last.record_event()
@@ -104,14 +106,15 @@ class Streams:
         return failure_of(comm)
 
 
-_LATER_ITS_OWN = 5.0  # s after a failure: hocket's calls have ended, what is left are the program's
+# s after a failure: hocket's calls have ended, and only the program's work is left
+_LATER_ITS_OWN = 5.0
 
 
 class OnStream(Work):  # type: ignore[misc, unused-ignore]
     """A call on CUDA tensors, which a stream carries out.
 
-    `work` is hocket's own handle, where the call has one. `end` is an event behind the call and what
-    was put on the stream to finish it; None: there is nothing but the call itself.
+    `work` is hocket's own handle, if the call has one. `end` is an event after the call and its
+    finishing work; None if nothing follows the call.
     """
 
     def __init__(
@@ -128,24 +131,27 @@ class OnStream(Work):  # type: ignore[misc, unused-ignore]
         self._stream = stream
         self._work = work
         self.end = end
-        # Whether a future's value is one tensor of all, as NCCL's backend has it where each rank
-        # gathers all, and as hooks of PyTorch expect it on GPUs.
+        # True if a future's value is one stacked tensor. NCCL's backend stacks if each rank gathers
+        # all, and PyTorch's hooks expect this on GPUs.
         self.stacks = False
         self._captured = end is not None and is_capturing(stream)
 
     def ends_at(self, stream: torch.cuda.Stream, end: torch.cuda.Event) -> None:
-        """It has been put there only now."""
+        """Note that the call has been put on the stream only now."""
         self._stream, self.end = stream, end
 
     def _mark(self) -> torch.cuda.Event:
-        """An event behind the call; of a blocking one made when it is first asked for."""
+        """An event after the call; for a synchronous call it is made on the first use."""
         if self.end is None:
             self.end = self._stream.record_event()
         return self.end
 
     def wait(self, timeout: Optional[timedelta] = None) -> bool:
-        """What is put on the current stream from here on comes after the call. Raises what has gone
-        wrong so far; with a limit, waits here for at most so long for the call to end."""
+        """Order later work on the current stream after the call.
+
+        Raises what has gone wrong so far. With a limit, waits here for the call to end, at most
+        that long.
+        """
         current = current_stream(self._stream.device_index)
         if self._work is not None:
             self._work.wait(stream=current)
@@ -171,7 +177,7 @@ class OnStream(Work):  # type: ignore[misc, unused-ignore]
         self.wait()
 
     def is_completed(self) -> bool:
-        """Whether the GPU has finished the call.
+        """True if the GPU has finished the call.
 
         Raises
         ------
@@ -190,15 +196,15 @@ class OnStream(Work):  # type: ignore[misc, unused-ignore]
         return bool(self._mark().query())
 
     def is_success(self) -> bool:
-        """Whether the GPU has finished the call, well."""
+        """True if the GPU has finished the call without an error."""
         return self.is_completed() and self.exception() is None
 
     def exception(self) -> Optional[BaseException]:
-        """What has gone wrong in the group so far; None otherwise."""
+        """The group's failure so far; None if there is none."""
         return failure_of(self._comm)
 
     def source_rank(self) -> int:
-        """Who sent, in the group, once a `recv` has ended."""
+        """The sender's rank in the group, once a `recv` has ended."""
         received = None if self._work is None else self._work.received
         if received is None:
             raise ValueError("source_rank() of what is not a recv that has ended well")
@@ -211,7 +217,9 @@ class OnStream(Work):  # type: ignore[misc, unused-ignore]
         return self._result
 
     def get_future(self) -> Any:
-        """A future that has its value: as `wait` does, whoever waits for it has its stream wait."""
+        """A future that already has its value. A waiter's stream waits for the call, as with
+        `wait`.
+        """
         future: Any = torch.futures.Future(devices=[self._stream.device])
         with torch.cuda.stream(self._stream):
             future.set_result([torch.stack(self._result)] if self.stacks else self._result)
@@ -219,7 +227,9 @@ class OnStream(Work):  # type: ignore[misc, unused-ignore]
 
 
 def used_on(stream: torch.cuda.Stream, things: Iterable[Any]) -> None:
-    """The memory of the tensors among these is not given to others until the stream has come here."""
+    """Keep the memory of the tensors among these from being reused until the stream has passed
+    here.
+    """
     for tensor in {id(tensor): tensor for tensor in _tensors_of(things)}.values():
         tensor.record_stream(stream)
 

@@ -1,4 +1,4 @@
-"""How a call of torch.distributed is made by hocket: blocking or async, on host memory or a GPU's."""
+"""Makes calls of torch.distributed by hocket: synchronous or not, on host memory or a GPU's."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ After = Optional[Callable[[], None]]
 
 
 class Made(local):
-    """What each thread has made by a group.
+    """The state of a group that belongs to one thread.
 
-    `handle` is the last one, which a group that `hands_on` gives back. While calls are coalesced,
-    `collected` holds those started, and `batch` the messages of GPUs.
+    `handle` is the last one, which a group with `hands_on` returns. While calls are coalesced,
+    `collected` holds the started ones, and `batch` the messages on GPUs.
     """
 
     handle: Optional[Handle] = None
@@ -31,7 +31,7 @@ class Made(local):
 
 
 class Verbs:
-    """Makes hocket's calls by name and gives back PyTorch's handles.
+    """Makes hocket's calls by name and returns PyTorch's handles.
 
     Part of `HocketBackend`, which says what holds for them.
     """
@@ -42,7 +42,7 @@ class Verbs:
         self._streams = Streams()
         self.made = Made()
         self.hands_on = False
-        # Whether PyTorch's Python code calls this backend itself: see `_finished`.
+        # True if PyTorch's Python code calls this backend itself: see `_finished`.
         self.is_called_directly = False
 
     def _run(
@@ -53,7 +53,7 @@ class Verbs:
         result: Tensors,
         after: After = None,
     ) -> Optional[Handle]:
-        """Makes the collective `name`; `after` brings results where they belong."""
+        """Make the collective `name`; `after` copies results to their destination."""
         if result[0].is_cuda:
             return self._on_gpu(name, arguments, is_async, result, after)
         if is_async:
@@ -98,7 +98,7 @@ class Verbs:
         work: Optional[hocket.Work] = None,
         after: After = None,
     ) -> OnStream:
-        """The handle of what has been put on the group's own stream and uses the tensors in `used`."""
+        """The handle of work on the group's own stream that uses the tensors in `used`."""
         end = None
         if after is not None:
             with torch.cuda.stream(stream):
@@ -116,10 +116,11 @@ class Verbs:
         return handle
 
     def _finished(self, result: Tensors, is_async: bool = False) -> Optional[Handle]:
-        """The handle of a call that has been made here; `is_async`: its caller wants one.
+        """The handle of a synchronous call that has been made here; `is_async`: its caller wants
+        one.
 
-        Others get None where Python calls the backend, as from PyTorch's own backends: the call has
-        ended, or comes before what is put on the caller's stream. Code in C++ does not take None.
+        If Python calls the backend, other callers get None, as from PyTorch's own backends. The
+        call has ended, or precedes later work on the caller's stream. C++ code does not take None.
         """
         if self.is_called_directly and not is_async and self.made.collected is None:
             return None
@@ -141,7 +142,9 @@ class Verbs:
 
 
 class Batch:
-    """Messages of GPUs that are put on the stream at once, where else each would wait for the last."""
+    """Messages on GPUs that are put on the stream together. Singly, each would wait for the
+    last.
+    """
 
     def __init__(self, verbs: Verbs) -> None:
         self._verbs = verbs
@@ -156,7 +159,7 @@ class Batch:
         return self._add(tensors)
 
     def recv(self, tensors: Tensors, out: torch.Tensor, source: int, after: After) -> OnStream:
-        """Adds one; `after` brings it where it belongs."""
+        """Add a message; `after` copies received data to its destination."""
         self.incoming.append((out, source))
         if after is not None:
             self._after.append(after)
@@ -169,7 +172,7 @@ class Batch:
         return handle
 
     def go(self) -> list[OnStream]:
-        """Put them there; the handles of all."""
+        """Put the messages on the stream; return the handles of all."""
         if not self._handles:
             return []
         messages = [tensor for tensor, _ in self.outgoing + self.incoming]

@@ -1,4 +1,4 @@
-"""The backend where PyTorch takes only whole process groups in Python: 2.11 does."""
+"""The backend for a PyTorch that takes only whole process groups in Python, such as 2.11."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ._backend import HocketBackend
 
 
 class _Options(Backend.Options):  # type: ignore[misc, unused-ignore]
-    """PyTorch's, which it copies for a group that is split off and cannot copy itself."""
+    """PyTorch's options, which it copies for a split group and cannot copy itself."""
 
     def __deepcopy__(self, _memo: Any) -> _Options:
         return _Options(self.backend, self._timeout)
@@ -30,8 +30,9 @@ class WholeBackend(HocketBackend):
         self.hands_on = self.is_called_directly = True
 
     def bind(self, device: Any) -> None:
-        """To ``init_process_group``'s `device_id`, which PyTorch tells only the group that this one
-        takes the place of, and without which ``dist.split_group`` refuses."""
+        """The `device_id` of ``init_process_group``. PyTorch sets it only on the group that this
+        one replaces, and ``dist.split_group`` refuses without it.
+        """
         if device is not None:
             self.bound_device_id = device
 
@@ -46,13 +47,13 @@ class WholeBackend(HocketBackend):
 
     @property
     def _device_types(self) -> list[torch.device]:
-        """Whose tensors it carries, for checkpoints and whoever else asks."""
+        """The devices whose tensors it carries; checkpoints ask for them."""
         names = ["cpu", "cuda"] if torch.cuda.device_count() > 0 else ["cpu"]
         return [torch.device(name) for name in names]
 
     @property
     def group_name(self) -> str:
-        """What torch.distributed calls the group."""
+        """The group's name in torch.distributed."""
         return self._called
 
     def getGroupName(self) -> str:  # noqa: N802: PyTorch's name
@@ -74,7 +75,7 @@ class WholeBackend(HocketBackend):
         group_name: Any = None,
         group_desc: Optional[str] = None,
     ) -> Any:
-        """What ``dist.split_group`` calls on every rank of this group; None outside `ranks`."""
+        """Split this group; ``dist.split_group`` calls it on every rank. None outside `ranks`."""
         comm = self.split_off(ranks, timeout)
         if comm is None:
             return None

@@ -1,4 +1,4 @@
-"""Handles of calls, as torch.distributed has them."""
+"""Handles of calls with torch.distributed's interface."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ._futures import CallFuture, Turns
 
 
 class Kind(enum.Enum):
-    """What a handle is of."""
+    """The kind of call that a handle belongs to."""
 
     COLLECTIVE = enum.auto()
     SEND = enum.auto()
@@ -27,7 +27,7 @@ class Kind(enum.Enum):
 
 
 def _seconds(timeout: Optional[timedelta]) -> Optional[float]:
-    """None where torch.distributed says that there is no limit of its own."""
+    """Seconds; None if torch.distributed passes no limit for this call."""
     if timeout is None or timeout <= timedelta(0):
         return None
     return timeout.total_seconds()
@@ -41,7 +41,7 @@ class Finished(Work):  # type: ignore[misc, unused-ignore]
         self._result = result
 
     def wait(self, timeout: Optional[timedelta] = None) -> bool:
-        """Nothing is left to wait for."""
+        """Do nothing: the call has ended."""
         return True
 
     def is_completed(self) -> bool:
@@ -49,31 +49,31 @@ class Finished(Work):  # type: ignore[misc, unused-ignore]
         return True
 
     def is_success(self) -> bool:
-        """Failures have been raised."""
+        """Return None: failures have been raised."""
         return True
 
     def synchronize(self) -> None:
-        """Nothing is left to wait for."""
+        """Do nothing: the call has ended."""
 
     def result(self) -> list[torch.Tensor]:
         """The tensors of the call."""
         return self._result
 
     def get_future(self) -> Any:
-        """A future that has its value."""
+        """A future that already has its value."""
         future: Any = torch.futures.Future()
         future.set_result(self._result)
         return future
 
 
 class Shared:
-    """What the handles of a group share."""
+    """State that the handles of a group share."""
 
     def __init__(self, comm: hocket.Communicator) -> None:
         self.ends = Ends()
         self.turns = Turns(comm)
         self.kept = Kept()
-        # Whether the program has been told of an error that ends the group.
+        # True if the program has seen the error that ended the group.
         self.has_raised = False
 
 
@@ -93,13 +93,13 @@ class Pending(Work):  # type: ignore[misc, unused-ignore]
         self._work = work
         self._result = result
         self.kind = kind
-        self._after = after  # what is left to do when the call has ended, once
+        self._after = after  # the rest of the work after the call's end, to be done once
         self._has_after = after is not None
         self._lock = threading.Lock()
         self._future: Any = None
 
     def finish(self, timeout: Optional[float] = None) -> None:
-        """Wait, then do what is left to do."""
+        """Wait, then do the rest."""
         try:
             self._work.wait(timeout)
         except hocket.Error:
@@ -124,14 +124,14 @@ class Pending(Work):  # type: ignore[misc, unused-ignore]
         return True
 
     def is_completed(self) -> bool:
-        """Whether it has ended, well or not; the tensors then have their values."""
+        """True if it has ended, in success or failure; the tensors then have their values."""
         if not self._work.test():
             return False
         self._settle()
         return True
 
     def is_success(self) -> bool:
-        """Whether it has ended well."""
+        """True if it has ended in success."""
         return self.is_completed() and self._work.exception is None
 
     def exception(self) -> Optional[BaseException]:
@@ -139,7 +139,7 @@ class Pending(Work):  # type: ignore[misc, unused-ignore]
         return self._work.exception
 
     def source_rank(self) -> int:
-        """Who sent, in the group, once a `recv` has ended."""
+        """The sender's rank in the group, once a `recv` has ended."""
         received = self._work.received
         if received is None:
             raise ValueError("source_rank() of what is not a recv that has ended well")
@@ -158,7 +158,7 @@ class Pending(Work):  # type: ignore[misc, unused-ignore]
     def get_future(self) -> Any:
         """A future that gets its value when the call ends; the same one each time.
 
-        PyTorch's own code in C++ waits for a call and then takes the value without waiting.
+        PyTorch's C++ code waits for a call and then takes the value without waiting.
         """
         with self._lock:
             if self._future is not None:
@@ -195,11 +195,11 @@ class Together(Work):  # type: ignore[misc, unused-ignore]
         return True
 
     def is_completed(self) -> bool:
-        """Whether all have ended."""
+        """True if all have ended."""
         return all(work.is_completed() for work in self._works)
 
     def is_success(self) -> bool:
-        """Whether all have ended well."""
+        """True if all have ended in success."""
         return all(work.is_success() for work in self._works)
 
     def synchronize(self) -> None:
@@ -217,8 +217,9 @@ class Together(Work):  # type: ignore[misc, unused-ignore]
 
 
 class Kept:
-    """Handles of calls under way. Programs drop them and go on, as PyTorch's own backends let them,
-    and a call of hocket's whose Work is dropped is given up."""
+    """Handles of calls under way. Programs drop them and go on, as PyTorch's own backends allow.
+    hocket would give up a call whose Work is dropped, so this keeps them.
+    """
 
     _SWEPT_AT_LEAST = 64
 
@@ -228,17 +229,17 @@ class Kept:
         self._sweep_at = self._SWEPT_AT_LEAST
 
     def add(self, handle: Pending) -> None:
-        """Keep it until it has ended."""
+        """Keep a handle until its call has ended."""
         self.settle()
         with self._lock:
             self._handles.append(handle)
-            if len(self._handles) >= self._sweep_at:  # behind one that takes long
+            if len(self._handles) >= self._sweep_at:  # a handle behind a long call
                 left = [each for each in self._handles if not each.is_completed()]
                 self._handles = collections.deque(left)
                 self._sweep_at = max(self._SWEPT_AT_LEAST, 2 * len(left))
 
     def drain(self) -> None:
-        """Wait for all but receives, which nobody may answer. Raises the first error."""
+        """Wait for all but receives, which may never be answered. Raises the first error."""
         with self._lock:
             handles = list(self._handles)
         errors = []
@@ -252,7 +253,7 @@ class Kept:
             raise errors[0]
 
     def settle(self) -> None:
-        """Let go of those that have ended, in order."""
+        """Drop the first handles that have ended, in order."""
         if not self._handles:
             return
         with self._lock:

@@ -64,7 +64,8 @@ void require_extents(const Extents& shape) {
       fmt::format("a process grid of shape ({}) has no places", fmt::join(shape, ", ")));
 }
 
-// How many of `n` elements the place `at` of `places` has, in blocks that begin at place `first`.
+// Number of elements, out of `n`, at place `at` of `places`. Blocks are dealt out from place
+// `first` on.
 std::size_t dealt(
     std::size_t n, std::size_t block, std::size_t at, std::size_t first, std::size_t places) {
   const std::size_t turn = (at + places - first) % places;
@@ -203,7 +204,7 @@ int ProcessGrid::rank_at(const Extents& place) const {
 BlockCyclic::BlockCyclic(ProcessGrid grid, Extents block, Extents first)
     : grid_(std::move(grid)), block_(std::move(block)), first_(std::move(first)) {
   require_axes(block_, grid_.shape().size(), "block");
-  // Not by their product, which may be too large for a number.
+  // The product of the extents may overflow, so each one is checked.
   if (std::ranges::find(block_, std::size_t{0}) != block_.end()) {
     throw InvalidArgument(
         fmt::format("block is ({}), expected at least 1 on each axis", fmt::join(block_, ", ")));

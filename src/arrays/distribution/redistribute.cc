@@ -13,10 +13,10 @@
 namespace hocket {
 namespace {
 
-// More than anybody has needed; what a rank says of itself has a fixed length.
+// More than needed so far; a rank's description has a constant size.
 constexpr std::size_t kMostAxes = 8;
 
-// What a rank says of itself, as it travels.
+// A rank's description, as it is exchanged.
 struct Said {
   std::int64_t axes = 0;
   std::int64_t order = 0;
@@ -90,13 +90,13 @@ class Runs {
   Extents sides_, strides_;
 };
 
-// What is exchanged with one rank.
+// The data that is exchanged with one rank.
 struct Share {
   std::size_t count = 0;
   Runs runs;
 };
 
-// Throws what is wrong, the same on every rank: all look at the same.
+// Throws the same error on every rank, as all check the same data.
 Box check(const std::vector<Said>& all) {
   for (std::size_t r = 1; r < all.size(); ++r) {
     if (all[r].axes != all[0].axes) {
@@ -162,7 +162,7 @@ void check_mine(const Box& from, const Box& to) {
 }  // namespace
 
 struct Redistribution::Plan {
-  Communicator comm;  // what the one that was given stands for
+  Communicator comm;  // another handle of the given communicator
   std::optional<Duration> deadline;
   Box whole;
   std::size_t in_count = 0, out_count = 0;
@@ -229,7 +229,7 @@ void Redistribution::operator()(ConstArrayView in, ArrayView out) {
   }
   const std::size_t element = size_of(in.dtype());
   const auto out_counts = plan.counts(plan.receives), in_counts = plan.counts(plan.sends);
-  // What several want is sent to each; what nobody wants is not.
+  // Elements that several ranks want are sent to each; unwanted ones are not sent.
   plan.packed.resize(std::accumulate(in_counts.begin(), in_counts.end(), std::size_t{0}) * element);
   plan.received.resize(out.bytes());
   std::size_t sent = 0;

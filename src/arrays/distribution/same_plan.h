@@ -1,4 +1,4 @@
-// Whether all ranks are about to execute the same plan.
+// Checks that all ranks are about to execute the same plan.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@ namespace hocket::distribution {
 // A resource of one plan; one thread.
 class SamePlan {
  public:
-  // `kind`: what refusals name.
+  // `kind` is the call that refusals name.
   SamePlan(Communicator& comm, engine::Kind kind)
       : comm_(comm), kind_(kind), given_(static_cast<std::size_t>(comm.size())) {}
 
-  // Collective. `prepare()` is what this rank does before; what it cannot do it refuses. Then
-  // `digest()` of the plan and of all that must be alike is compared. Throws InvalidArgument on all
-  // ranks, which can go on.
+  // Collective. Runs `prepare()`, this rank's preparation, whose errors refuse the call. Then
+  // compares `digest()` of the plan and of all that must be equal. Throws InvalidArgument on all
+  // ranks; the communicator can be used further.
   template <typename Prepare, typename Digest>
   void before_executing(std::optional<Duration> deadline, Prepare&& prepare, Digest&& digest) {
     comm_.impl()->before_call(kind_, prepare);

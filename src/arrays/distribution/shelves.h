@@ -1,4 +1,4 @@
-// Where the ranks of a plan keep what others want of them.
+// Buffers in which the ranks of a plan keep data that others read.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@ namespace hocket::distribution {
 
 bool on_one_host(const Communicator& comm);
 
-// Symmetric where the ranks reach each other's memory: those of one host, or GPUs that do; each
-// reads the others'. A resource of one plan; one thread.
+// The buffers are symmetric if the ranks reach each other's memory: ranks of one host, or GPUs with
+// peer access. Each rank reads the others' buffers. A resource of one plan; one thread.
 class Shelves {
  public:
   // Collective. `bytes` is the same on all ranks.
@@ -22,8 +22,8 @@ class Shelves {
           std::optional<Duration> deadline,
           MemoryKind memory = MemoryKind::kHost);
   bool is_shared() const noexcept { return !symmetric_.empty(); }
-  // Two, used in turn: nobody overwrites what another may still read. On a GPU nothing where they
-  // are not shared.
+  // There are two buffers, used in turn, so that no rank overwrites data that another may still
+  // read. On a GPU there are none if they are not shared.
   std::byte* mine() noexcept;
   const std::byte* of(int rank) const;
   void turn() noexcept { at_ = 1 - at_; }

@@ -11,7 +11,7 @@
 namespace hocket::fft {
 namespace {
 
-// What a rank says, as it travels.
+// A rank's description, as it is exchanged.
 struct Announcement {
   std::uint64_t mark = 0;
   std::int64_t axes = 0, transformed = 0, kind = 0, precision = 0, norm = 0, on_gpu = 0;

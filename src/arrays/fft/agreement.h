@@ -1,4 +1,4 @@
-// What the ranks say of a plan they are about to make, and whether it fits together.
+// The ranks' agreement on a plan that they are about to make: their descriptions must fit together.
 #pragma once
 
 #include <array>
@@ -11,15 +11,15 @@
 
 namespace hocket::fft {
 
-// What all ranks agreed on. A value.
+// The plan that all ranks agreed on. A value.
 struct Agreed {
   Wanted wanted;
   std::vector<Box> from, to;  // by rank
-  std::uint64_t token = 0;    // of this plan, unlike that of any other that lives
+  std::uint64_t token = 0;    // of this plan; differs from those of all other living plans
 };
 
-// Collective. `mark` is unlike that of any other plan of this process. Throws InvalidArgument, the
-// same on all ranks.
+// Collective. `mark` differs from those of all other plans of this process. Throws InvalidArgument,
+// the same on all ranks.
 Agreed agree(Communicator& comm,
              const Extents& shape,
              const Box& from,

@@ -21,7 +21,7 @@ std::vector<Box> pieces_of(const Box& box,
                            const std::vector<std::size_t>& axes,
                            std::size_t count) {
   const Extents shape = box.shape();
-  // How many cuts each axis gets: the first ones all that they can have.
+  // The number of parts of each axis: the first axes get as many as possible.
   Extents cuts(shape.size(), 1);
   std::size_t made = 1;
   for (std::size_t i = 0; i < shape.size(); ++i) {

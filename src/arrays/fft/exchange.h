@@ -1,4 +1,4 @@
-// How what the ranks hold after one leg reaches those who want it for the next.
+// Brings the results of one leg to the ranks that need them for the next.
 #pragma once
 
 #include <cstddef>
@@ -15,14 +15,14 @@ namespace hocket::fft {
 
 using distribution::Shelves;
 
-// What elements of a size travel as, so that counts are elements.
+// The type in which elements of a size are sent, so that counts are elements.
 DType carrier(std::size_t element) noexcept;
 
 // `box` in `count` pieces, cut along axes that are not among `axes`; the last ones may be empty.
 std::vector<Box> pieces_of(const Box& box, const std::vector<std::size_t>& axes, std::size_t count);
 
-// From a shelf to the next leg's pieces, by messages. Piece by piece: while one is transformed,
-// the others are on their way. A resource; one thread.
+// Messages from a shelf to the next leg's pieces. While one piece is transformed, the others are on
+// their way. A resource; one thread.
 class Messages {
  public:
   Messages(Communicator& comm,
@@ -31,10 +31,10 @@ class Messages {
            std::size_t pieces,
            std::size_t element,
            std::optional<Duration> deadline);
-  // Collective, with `wait` for each piece in turn. `held` is read before it returns.
+  // Collective; then call `wait` for each piece in turn. `held` is read before it returns.
   void begin(const std::byte* held);
   void wait(std::size_t piece) { works_[piece].wait(); }
-  // What a rank sent of a piece, packed.
+  // A rank's data of a piece, packed.
   const std::byte* from(std::size_t piece, std::size_t rank) const noexcept {
     return received_.data() + pieces_[piece].places[rank];
   }

@@ -56,8 +56,8 @@ struct Functions {
   }
 };
 
-// FFTW plans with state of its own, one thread at a time. Never destroyed: plans may be given back
-// while the process ends.
+// FFTW plans with global state, one thread at a time. The mutex is never destroyed, as plans may be
+// released while the process ends.
 std::mutex& planner() {
   static std::mutex& mutex = *new std::mutex;
   return mutex;

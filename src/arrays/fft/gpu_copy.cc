@@ -109,7 +109,7 @@ GpuCopy::GpuCopy(std::shared_ptr<const cuda::DeviceContext> device, std::size_t 
                             : std::make_unique<const cuda::TextKernel>(
                                   device_, text_of(unit), name_of(unit))) {}
 
-// Both lays have no gaps, so that planes are whole numbers of rows apart.
+// Neither side has gaps, so the distance of planes is a whole number of rows.
 void GpuCopy::run_by_driver(const Planes& p, cuda::Stream stream) const {
   cuda::Copy3d copy{.width_bytes = p.width, .height = p.rows.sides, .depth = p.planes.sides};
   copy.from.device = p.from;

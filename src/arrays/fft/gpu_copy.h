@@ -8,18 +8,18 @@
 
 namespace hocket::fft {
 
-// Where a copy comes from, as the GPU that makes it sees it.
+// The source of a copy, as seen by the GPU that makes it: its own memory, or another GPU's.
 enum class Nearness : bool { kNear, kFar };
 
 // A resource: the kernels, loaded on one GPU. Any thread, with the GPU's context current. Throws
 // DeviceError.
 class GpuCopy {
  public:
-  // `unit`: bytes of the smallest number that is copied: 4, 8 or 16.
+  // `unit` is the size in bytes of the smallest number that is copied: 4, 8 or 16.
   GpuCopy(std::shared_ptr<const cuda::DeviceContext> device, std::size_t unit);
 
-  // As work of the stream. A kernel copies what is near, as the driver's engines for rows that lie
-  // apart are slower than memory; long rows from afar are theirs, as links are slower still.
+  // Copies as work of the stream. A kernel makes near copies, as the driver's copy engines are slow
+  // for rows with gaps. The engines copy long rows from another GPU, as links are slower still.
   void run(const Copy& copy, const void* from, void* to, cuda::Stream stream, Nearness reach) const;
 
  private:

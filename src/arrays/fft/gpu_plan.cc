@@ -1,8 +1,8 @@
 // A transform of arrays in GPUs' memory, as work of a stream. After each leg a rank's part lies on
-// a shelf, whence those who want it for the next leg copy it: from there where all reach each
-// other's memory, else it is packed, exchanged and unpacked. Over links slices are on their way
-// while others are transformed: those that come next where a leg leaves the first axis alone, else
-// those that came, where the next leg does.
+// a shelf, from which other ranks take it for the next leg. If all reach each other's memory, they
+// copy it directly; else it is packed, exchanged and unpacked. Over links, slices travel while
+// others are transformed. If a leg leaves the first axis alone, its results travel in slices. Else,
+// if the next leg leaves it alone, that leg transforms slices as they arrive.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,11 +30,11 @@ std::size_t is_inverse(FftDirection direction) noexcept {
 
 constexpr std::size_t kMostSlices = 8;
 
-// How a rank gets its part for a leg. Of each rank that holds some of it: from a shelf, or from a
-// packed piece.
+// The sources of a rank's part for a leg. From each rank that holds some of it, it comes from a
+// shelf, or from a packed piece.
 struct Fetch {
   std::vector<std::vector<Copy>> pulls;      // by slice and rank
-  std::vector<Copy> packs;                   // by rank; where shelves are not shared
+  std::vector<Copy> packs;                   // by rank; if shelves are not shared
   std::vector<std::size_t> sends, receives;  // elements, by rank
   std::vector<std::size_t> packed, places;   // bytes into what is sent and received, by rank
 };
@@ -93,7 +93,7 @@ class GpuPlan final : public FftPlan {
       prepare(direction);
     });
     const std::uint64_t step = direction == FftDirection::kInverse ? 2 : 1;
-    // What the plan keeps is used by one execution after the other, whatever their streams.
+    // The plan's memory is used by one execution after the other, on whatever streams.
     if (has_run_) end_->hold(on.handle());
     if (legs_.size() == 1 || !is_shared()) barrier(step, on);
     void* source = const_cast<void*>(in.data());
@@ -116,7 +116,7 @@ class GpuPlan final : public FftPlan {
         "{} lies on GPU {}, and the plan is for GPU {}", name, gpu, device_->ordinal()));
   }
 
-  // Two, used in turn: nobody overwrites what another may still read.
+  // Makes two shelves, used in turn, so that no rank overwrites data that another may still read.
   void make_shelves() {
     const std::size_t bytes = shelf_bytes();
     if (bytes == 0) return;
@@ -126,7 +126,7 @@ class GpuPlan final : public FftPlan {
         symmetric_.push_back(comm_.symmetric().empty(bytes, DType::kUInt8, wanted));
       }
       return;
-    } catch (const InvalidArgument&) {  // not all reach each other's memory, which all are told
+    } catch (const InvalidArgument&) {  // not all reach each other's memory; all are told
       symmetric_.clear();
     }
     before_barrier([&] {
@@ -135,7 +135,7 @@ class GpuPlan final : public FftPlan {
     barrier(0);
   }
 
-  // Finds whose shelves lie on other GPUs. In slices go all ranks or none. Collective.
+  // Finds out which shelves lie on other GPUs. Either all ranks use slices or none. Collective.
   void agree_on_slices(std::size_t bytes) {
     std::int32_t sees_far = 0, all_do = 0;
     before_barrier([&] {
@@ -164,13 +164,13 @@ class GpuPlan final : public FftPlan {
     const std::vector<std::size_t>& axes = legs_[k].axes;
     return slices_ > 1 && !axes.empty() && axes[0] != 0;
   }
-  // Whether what leg k wants comes in slices as the leg before makes them; or is transformed in
-  // slices as they come.
+  // comes_early: leg k's input comes in slices, as the leg before makes them. comes_late: leg k
+  // transforms slices as they arrive.
   bool comes_early(std::size_t k) const {
     return k > 0 && k < legs_.size() && leaves_first(k - 1) && !legs_[k].axes.empty();
   }
   bool comes_late(std::size_t k) const { return k > 0 && !comes_early(k) && leaves_first(k); }
-  // In so many a leg is transformed.
+  // Number of slices in which a leg is transformed.
   std::size_t slices(std::size_t k) const {
     return comes_early(k + 1) || comes_late(k) ? slices_ : 1;
   }
@@ -245,11 +245,11 @@ class GpuPlan final : public FftPlan {
     }
   }
 
-  // This rank's part for leg k, which lies on the shelves; or will, slice by slice.
+  // This rank's part for leg k, which is on the shelves, or will be, slice by slice.
   void* fetch(std::size_t k, void* out, std::uint64_t step, StreamRef on) {
     const Fetch& fetch = fetches_[k];
     const bool is_last = k + 1 == legs_.size();
-    // What is not transformed goes straight where it is wanted.
+    // Data that is not transformed goes straight to its destination.
     void* const goal = !legs_[k].axes.empty() ? data_of(gathered_[k % 2])
                        : is_last              ? out
                                               : shelf(1 - at_);
@@ -285,8 +285,8 @@ class GpuPlan final : public FftPlan {
     return goal;
   }
 
-  // A slice of what leg k wants, from the shelves `which` of those who are so far: over links
-  // beside what the stream does, until `pull_near`, which copies the rest.
+  // Copies a slice of leg k's input from the shelves `which` of other GPUs. The copies run over
+  // links, beside the stream, until `pull_near`, which copies the rest.
   void pull_far(std::size_t k, std::size_t slice, std::size_t which, void* goal, StreamRef on) {
     if (!sees_far_) return;
     met_->record(on.handle());
@@ -356,7 +356,7 @@ class GpuPlan final : public FftPlan {
 
   std::shared_ptr<const cuda::DeviceContext> device_;
   std::shared_ptr<const Cufft> cufft_;
-  std::vector<SymmetricArray> symmetric_;  // the shelves, where all reach them
+  std::vector<SymmetricArray> symmetric_;  // the shelves, if all reach them
   std::vector<cuda::DeviceBuffer> own_;    // else
   std::size_t at_ = 0;                     // the shelf that was filled last
   std::vector<Fetch> fetches_;             // by leg
@@ -365,8 +365,8 @@ class GpuPlan final : public FftPlan {
   std::optional<GpuScale> scale_;
   std::optional<GpuCopy> copy_;
   std::vector<Nearness> reaches_;           // of the shelves, by rank
-  bool sees_far_ = false;                   // whether any is far
-  std::size_t slices_ = 1;                  // where parts go in slices
+  bool sees_far_ = false;                   // true if any is far
+  std::size_t slices_ = 1;                  // number of slices of a part
   std::optional<cuda::OwnedStream> aside_;  // for what comes over links
   std::optional<cuda::OwnedEvent> met_;
   std::deque<cuda::OwnedEvent> arrived_;  // by slice

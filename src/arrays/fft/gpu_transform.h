@@ -12,12 +12,12 @@
 
 namespace hocket::fft {
 
-// A resource: a transform of an array that lies in C order without gaps. One thread; the GPU's
-// context is current whenever it is made, run or given back.
+// A resource: a transform of an array in C order without gaps. One thread; the GPU's context is
+// current whenever it is made, run or destroyed.
 class GpuTransform {
  public:
-  // `shape`: where the kind has a real side, that one's. `axes`: in rising order, at least one;
-  // with a real side the last one is the array's.
+  // `shape` is the real side's if the kind has one. `axes` are in rising order, at least one; with
+  // a real side the last one is the array's last.
   GpuTransform(std::shared_ptr<const Cufft> cufft,
                FftKind kind,
                bool is_double,
@@ -27,13 +27,14 @@ class GpuTransform {
   GpuTransform(const GpuTransform&) = delete;
   GpuTransform& operator=(const GpuTransform&) = delete;
 
-  // Whether it leaves its input as it was, and whether that may be its output, too.
+  // True if the input is unchanged; true if the output may be the input.
   bool keeps_input() const noexcept { return kind_ != FftKind::kComplexToReal; }
   bool works_in_place() const noexcept { return kind_ == FftKind::kComplex; }
   void run(void* in, void* out, cuda::Stream stream) const;
 
  private:
-  // One plan of cuFFT: axes that follow each other. It is executed so often, so many bytes apart.
+  // One plan of cuFFT, for consecutive axes. It is executed `loops` times, at a distance of `step`
+  // bytes.
   struct Pass {
     CufftHandle plan;
     FftKind kind{};
@@ -49,18 +50,18 @@ class GpuTransform {
   std::vector<Pass> passes_;
 };
 
-// A box in so many slices along its first axis; the last ones may be empty. Each lies in one piece.
+// A box in `count` slices along its first axis; the last ones may be empty. Each is contiguous.
 std::vector<Box> slices_of(const Box& box, std::size_t count);
 
 // A resource: a leg's transform of a rank's part, slice by slice. As GpuTransform.
 class SlicedTransform {
  public:
-  // What a slice has become.
+  // The result of a slice.
   struct Made {
     std::byte* at;
     std::size_t elements;
   };
-  // Bytes of an element, before and after. In several slices only without the first axis.
+  // Bytes of an element, before and after. Several slices are possible only without the first axis.
   struct Elements {
     std::size_t before, after;
   };
@@ -75,12 +76,12 @@ class SlicedTransform {
 
   bool keeps_input() const noexcept { return kind_ != FftKind::kComplexToReal; }
   bool works_in_place() const noexcept { return kind_ == FftKind::kComplex; }
-  // Of the whole arrays, which begin there.
+  // `in` and `out` are the starts of the whole arrays.
   Made run(std::size_t slice, void* in, void* out, cuda::Stream stream) const;
 
  private:
   struct Slice {
-    const GpuTransform* transform;  // null: of nothing
+    const GpuTransform* transform;  // null: the slice is empty
     std::size_t from, to;           // bytes
     std::size_t elements;
   };

@@ -1,6 +1,6 @@
-// A transform of arrays in the host's memory. After each leg a rank's part lies on a shelf, whence
-// those who want it for the next leg take it, a piece at a time, and transform that piece while the
-// caches have it.
+// A transform of arrays in host memory. After each leg a rank's part lies on a shelf. The ranks
+// that need it for the next leg take it from there, a piece at a time. They transform the piece
+// while it is in their caches.
 #include <algorithm>
 #include <cstring>
 
@@ -128,8 +128,8 @@ class HostPlan final : public FftPlan {
     finished_.resize(gathered_.size());
   }
 
-  // Whether the first leg is quicker if what it makes lies in a cache, with gaps, and goes from
-  // there to where it is wanted.
+  // True if the first leg is quicker when its results first lie in a cache, with gaps, and are
+  // copied from there.
   bool gains_by_pieces(const Leg& leg, std::size_t count) const {
     const Box& box = leg.after[me()];
     if (box.is_empty() || (leg.turns && options_.kind == FftKind::kComplexToReal)) return false;
@@ -138,7 +138,7 @@ class HostPlan final : public FftPlan {
            pieces_of(box, leg.axes, count).front().count() * most <= kLargestPiece;
   }
 
-  // Whether pieces of the first leg can be transformed from where they lie.
+  // True if pieces of the first leg can be transformed in place.
   bool reads_lines(const Leg& leg) const {
     const Lay source = Lay::packed(leg.before[me()]);
     const std::size_t last = source.box.axes() - 1;
@@ -149,8 +149,8 @@ class HostPlan final : public FftPlan {
     return true;
   }
 
-  // Whether those for whom leg k makes something only copy it to their results. One's own part does
-  // not go by the shelf then. Not in the first leg, whose input may lie where the result will.
+  // True if the ranks that need leg k's result only copy it to their results. A rank's own part
+  // then skips the shelf. The first leg is excluded, as its input may lie where the result will.
   bool hands_out(std::size_t k) const {
     return k > 0 && k + 2 == legs_.size() && legs_[k + 1].axes.empty() && shelves_->is_shared();
   }
@@ -177,7 +177,7 @@ class HostPlan final : public FftPlan {
     }
   }
 
-  // What a leg has made, which lies in `lay`.
+  // Scales the result of a leg, which lies in `lay`.
   void scale_made(const LegPart& part, const Lay& lay, std::byte* made, double by) const {
     if (by == 1) return;
     const std::size_t reals = part.element_after / size_of(options_.precision);
@@ -227,12 +227,12 @@ class HostPlan final : public FftPlan {
     return is_long ? core::Stores::kStreaming : core::Stores::kCached;
   }
 
-  // How a leg is executed. A value.
+  // One execution of a leg. A value.
   struct Task {
     std::byte* target;
-    std::byte* result;  // where one's own part goes, if not to the target; else null
+    std::byte* result;  // destination of the rank's own part, if not the target; else null
     FftDirection direction;
-    double by;  // what is made is multiplied by that
+    double by;  // factor for the result
   };
 
   void finish(const LegPart& part, const Piece& piece, std::byte* from, const Task& task) {

@@ -1,4 +1,4 @@
-// Transforms within a rank: whose library makes them, and how it is asked.
+// Transforms within a rank, and the libraries that make them.
 #pragma once
 
 #include <cstddef>
@@ -11,19 +11,19 @@
 
 namespace hocket::fft {
 
-// What is transformed: lines along some axes of an array, all the others being loops. A value.
+// Lines to transform along some axes of an array; the other axes are loops. A value.
 struct Lines {
   FftKind kind = FftKind::kComplex;
   bool is_double = true;
   bool is_inverse = false;
   FftPlanning planning = FftPlanning::kEstimated;
-  Extents shape;                    // where the kind has a real side, that one's
-  std::vector<std::size_t> axes;    // at least one; with a real side the last axis of all is there
+  Extents shape;                    // the real side's, if the kind has one
+  std::vector<std::size_t> axes;    // at least one; with a real side they include the last axis
   Extents in_strides, out_strides;  // in elements of either side
 };
 
-// A transform that is ready. One thread; `in` and `out` are different arrays of those strides, and
-// `in` stays as it was where `keeps_input`.
+// A prepared transform. One thread; `in` and `out` are different arrays of those strides. `in` is
+// unchanged if `keeps_input`.
 class Transform {
  public:
   virtual ~Transform() = default;
@@ -36,18 +36,19 @@ class FftLibrary {
  public:
   virtual ~FftLibrary() = default;
   virtual const std::string& name() const noexcept = 0;  // with its version
-  // Null where it cannot.
+  // Null if it cannot.
   virtual std::unique_ptr<Transform> make(const Lines& lines) = 0;
 };
 
-// The one that is always there.
+// The built-in library, which always exists.
 std::unique_ptr<FftLibrary> eigen();
-// FFTW 3, or what has its functions: `file` names another one than the system's. Null, and why.
+// FFTW 3, or a library with its functions; `file` names one other than the system's. If there is
+// none, null, and `why_not` has the reason.
 std::unique_ptr<FftLibrary> fftw(const std::string& file, std::string& why_not);
-// MKL by FFTW's functions. Null, and why.
+// MKL by FFTW's functions. If there is none, null, and `why_not` has the reason.
 std::unique_ptr<FftLibrary> mkl(std::string& why_not);
 
-// As HOCKET_FFT_LIBRARY says. Throws InvalidArgument where that one is not there.
+// The library that HOCKET_FFT_LIBRARY selects. Throws InvalidArgument if it is missing.
 std::shared_ptr<FftLibrary> find_library();
 
 }  // namespace hocket::fft

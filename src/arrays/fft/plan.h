@@ -1,4 +1,4 @@
-// What a plan of arrays in the host's memory and one of GPUs have in common.
+// The common part of plans for arrays in host memory and on GPUs.
 #pragma once
 
 #include <cstddef>
@@ -31,42 +31,43 @@ class FftPlan {
   std::size_t transposes() const noexcept { return legs_.size() - 1; }
 
  protected:
-  // Collective: agrees with the others.
+  // Collective: agrees on the plan with the other ranks.
   FftPlan(Communicator& comm,
           const Extents& shape,
           const Box& from,
           const Box& to,
           const FftOptions& options);
 
-  // What this rank cannot do before the next barrier it refuses, in the barrier's place.
+  // Work before the next barrier. If it fails, this rank refuses that barrier.
   template <typename LegPart>
   void before_barrier(LegPart&& part) {
     comm_.impl()->before_call(engine::Kind::kFft, part);
   }
-  // What ranks must have in common that are in the same step of the same plan.
+  // A hash that must be equal on ranks in the same step of the same plan.
   std::uint64_t digest_of(std::uint64_t step) const noexcept;
-  // Of ranks that execute the same plan, in the same step; on GPUs on `stream`.
+  // A barrier of ranks that execute the same plan, in the same step; on GPUs on `stream`.
   void barrier(std::uint64_t step, std::optional<StreamRef> stream = {});
 
-  // Throws what is wrong with this rank's arrays. The direction that is meant.
+  // Checks this rank's arrays, and throws if they are wrong. Returns the direction of the
+  // transform.
   FftDirection check(ConstArrayView in,
                      ArrayView out,
                      std::optional<FftDirection> direction,
                      MemoryKind memory) const;
-  // The direction of the kind; of complex numbers, forward.
+  // The direction of the kind; forward for complex numbers.
   FftDirection own_direction() const noexcept;
-  // By which a direction multiplies, and the leg that does: the last that transforms.
+  // The scale factor of a direction, and the leg that applies it: the last that transforms.
   double factor(FftDirection direction) const;
   std::size_t scaling_leg() const noexcept;
 
   // Bytes of an element before leg k; of the result, for k one past the last.
   std::size_t element(std::size_t k) const noexcept { return elements_[k]; }
-  // Bytes of the largest part that anybody leaves for a later leg.
+  // Bytes of the largest part that any rank leaves for a later leg.
   std::size_t shelf_bytes() const noexcept;
   std::size_t me() const noexcept { return static_cast<std::size_t>(comm_.rank()); }
   bool is_double() const noexcept { return options_.precision == DType::kFloat64; }
 
-  Communicator comm_;  // what the one that was given stands for
+  Communicator comm_;  // another handle of the given communicator
   const FftOptions options_;
   const Agreed agreed_;
   const std::vector<Leg> legs_;
@@ -83,7 +84,7 @@ std::unique_ptr<FftPlan> host_plan(Communicator& comm,
                                    const Box& from,
                                    const Box& to,
                                    const FftOptions& options);
-// Parts of at least twice that many bytes go over links in slices.
+// Parts of at least twice this size go over links in slices.
 inline constexpr std::size_t kSliceBytes = std::size_t{8} << 20;
 std::unique_ptr<FftPlan> gpu_plan(Communicator& comm,
                                   const Extents& shape,

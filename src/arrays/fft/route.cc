@@ -26,7 +26,7 @@ std::vector<Box> turned(const std::vector<Box>& boxes, std::size_t length) {
   return result;
 }
 
-// How ranks are spread over two axes at most. A value.
+// The distribution of ranks over at most two axes. A value.
 struct Grid {
   std::size_t axis = 0, places = 1;    // the axis that is cut first
   std::size_t second = 0, others = 1;  // and the other one
@@ -72,7 +72,7 @@ std::vector<Leg> route_forward(const Wanted& wanted,
   if (is_real && !now[last]) now.assign(axes, false);  // the real axis comes first
   add(std::move(from), now);
   while (true) {
-    // What neither the first boxes nor the last ones have whole.
+    // The axes that neither the first nor the last boxes have whole.
     for (std::size_t i = 0; i < axes; ++i)
       now[i] = pending[i] && (!at_end[i] || (is_real && i == last));
     const auto left = std::count(now.begin(), now.end(), true);
@@ -126,7 +126,7 @@ std::vector<Box> cut(const Extents& shape, std::size_t ranks, const std::vector<
                              ? grid.largest
                              : grid.largest / shape[second] * part_of(shape[second], others);
         }
-        // Fewer cuts, where that costs less than a tenth.
+        // Prefers fewer parts if that costs less than a tenth.
         const bool fewer = best && best->others > 1 && others == 1;
         if (!best || grid.largest * 10 < best->largest * 9 ||
             (fewer && grid.largest <= best->largest)) {

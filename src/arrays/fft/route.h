@@ -1,4 +1,4 @@
-// The way of an array through a transform: on which boxes the ranks transform which axes.
+// The route of an array through a transform: the boxes on which the ranks transform each axis.
 #pragma once
 
 #include <vector>
@@ -8,18 +8,18 @@
 
 namespace hocket::fft {
 
-// What all ranks do between two exchanges: they hold the boxes `before`, transform the axes, which
-// are whole there, and hold `after`. The two differ where the last axis turns real or complex.
+// The work of all ranks between two exchanges. They hold the boxes `before`, transform the axes,
+// which are whole there, and hold `after`. The two differ if the last axis turns real or complex.
 struct Leg {
   std::vector<Box> before, after;  // by rank
   std::vector<std::size_t> axes;   // in rising order; none: nothing is transformed
   bool turns = false;              // real to complex, or back
 };
 
-// A value. What is wanted, the same on all ranks.
+// The requested transform, the same on all ranks. A value.
 struct Wanted {
   Extents shape;          // of the real array, where one is
-  std::size_t first = 0;  // axis that is transformed; and all after it
+  std::size_t first = 0;  // first axis that is transformed; all later ones are, too
   FftKind kind = FftKind::kComplex;
 };
 
@@ -30,7 +30,7 @@ std::vector<Leg> route(const Wanted& wanted, std::vector<Box> from, std::vector<
 Extents shape_before(const Wanted& wanted);
 Extents shape_after(const Wanted& wanted);
 
-// `shape` cut into a box a rank such that the axes of `whole` stay whole, as equal as can be.
+// Cuts `shape` into one box a rank, as equal as possible, so that the axes of `whole` stay whole.
 std::vector<Box> cut(const Extents& shape, std::size_t ranks, const std::vector<bool>& whole);
 
 }  // namespace hocket::fft

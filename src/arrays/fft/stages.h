@@ -1,4 +1,4 @@
-// A rank's part in each leg: what it gathers, transforms and leaves, piece by piece.
+// A rank's part of each leg, piece by piece: it is gathered, transformed and stored.
 #pragma once
 
 #include <array>
@@ -13,15 +13,15 @@
 
 namespace hocket::fft {
 
-// A part of the box: gathered from the ranks' parts, transformed, left in the leg's target.
+// A part of the box: gathered from the ranks' parts, transformed, stored in the leg's target.
 struct Piece {
   Box before, after;
   Lay gathered, made;       // of `before` and of `after`, packed with gaps
-  std::vector<Copy> pulls;  // by rank; where nothing is transformed, straight to the target
-  // From what is made to the target. By rank where the next leg transforms nothing: one's own part
-  // goes straight to the result then.
+  std::vector<Copy> pulls;  // by rank; straight to the target if nothing is transformed
+  // From the result to the target. By rank if the next leg transforms nothing; the rank's own part
+  // then goes straight to the result.
   std::vector<Copy> stores;
-  std::size_t variant = 0;  // which of the leg's transforms
+  std::size_t variant = 0;  // index of the leg's transform
 };
 
 // A resource: one leg of one rank.
@@ -33,11 +33,11 @@ struct LegPart {
   const Lay source, target;                           // the boxes before and after, packed
   std::size_t element_before = 0, element_after = 0;  // bytes
   std::vector<Piece> pieces;
-  // The first leg transforms out of its source, where it does not gather, and to its target, where
-  // that is not awkward.
+  // False in the first leg if it transforms straight out of its source, and straight to its target,
+  // whose strides are then suitable.
   bool gathers = true, stores = true;
-  std::vector<Extents> variants;       // shapes of pieces that have a transform of their own
-  std::unique_ptr<Messages> messages;  // by which it gathers; null: by looking at the shelves
+  std::vector<Extents> variants;       // distinct shapes of pieces; each has its own transform
+  std::unique_ptr<Messages> messages;  // carry its input; null: it reads the shelves
   // By direction and variant, made when they are first needed.
   std::array<std::vector<std::unique_ptr<Transform>>, 2> transforms;
 

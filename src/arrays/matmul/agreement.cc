@@ -11,13 +11,13 @@
 namespace hocket::matmul {
 namespace {
 
-// What a rank says of one matrix, as it travels.
+// A rank's description of one matrix, as it is exchanged.
 struct MatrixWord {
   std::uint64_t spread = 0;  // a hash
   std::int64_t op = 0, order = 0;
 };
 
-// What a rank says.
+// A rank's description of a product.
 struct ProductWord {
   std::uint64_t mark = 0;
   std::int64_t m = 0, n = 0, k = 0, dtype = 0, dtype_b = 0, result = 0, form = 0, on_gpu = 0;

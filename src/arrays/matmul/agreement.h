@@ -1,4 +1,4 @@
-// What the ranks say of a product they are about to plan, and whether all say the same.
+// The ranks' agreement on a product that they are about to plan: all must describe the same.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 
 namespace hocket::matmul {
 
-// Collective. `mark` is unlike that of any other plan of this process. Returns the plan's token,
-// unlike that of any other that lives, and makes the problem. Throws InvalidArgument, the same on
-// all ranks.
+// Collective. `mark` differs from those of all other plans of this process. Makes the problem, and
+// returns the plan's token, which differs from those of all other living plans. Throws
+// InvalidArgument, the same on all ranks.
 std::uint64_t agree(Communicator& comm,
                     const MatmulSize& size,
                     const MatmulOperand& a,

@@ -1,4 +1,4 @@
-// Products within a rank: whose library makes them, and how it is asked.
+// Products within a rank, and the libraries that make them.
 #pragma once
 
 #include <complex>
@@ -11,13 +11,16 @@
 
 namespace hocket::matmul {
 
-// How a factor is stored: as it is, along the other axis, or so and conjugated.
+// Storage of a factor: as it is, transposed, or transposed and conjugated.
 enum class Stored : std::uint8_t { kPlain, kTransposed, kConjugateTransposed };
 
 // target = alpha left right + beta target, m x k by k x n. With a beta of 0 the target is not read.
-// On the host all is of one dtype: float32, float64, complex64 or complex128. On a GPU factors may
-// be float16 or bfloat16, and the target then that or float32. They may be of 8 bits, each of its
-// own kind, where Local::multiplies says so; the target is float32 then. A value.
+// A value.
+//
+// - On the host all have one dtype: float32, float64, complex64 or complex128.
+// - On a GPU factors may also be float16 or bfloat16; the target is then the same or float32.
+// - On a GPU factors may have 8 bits, of either kind each, if Local::multiplies says so. The target
+//   is then float32.
 struct LocalProduct {
   DType dtype{}, right_dtype{}, target_dtype{};
   std::size_t m = 0, n = 0, k = 0;
@@ -35,13 +38,13 @@ class Blas {
   virtual void multiply(const LocalProduct& product) const = 0;
 };
 
-// The one that is always there.
+// The built-in library, which always exists.
 std::shared_ptr<Blas> eigen_blas();
-// One with the C interface of BLAS: `file` names it; empty: one that the process has loaded, or one
-// of the system's. Null, and why.
+// A library with the C interface of BLAS, named by `file`. If that is empty, one that the process
+// has loaded, or one of the system's. If there is none, null, and `why_not` has the reason.
 std::shared_ptr<Blas> loaded_blas(const std::string& file, std::string& why_not);
 
-// As HOCKET_BLAS_LIBRARY says. Throws InvalidArgument where that one is not there.
+// The library that HOCKET_BLAS_LIBRARY selects. Throws InvalidArgument if it is missing.
 std::shared_ptr<Blas> find_blas();
 
 }  // namespace hocket::matmul

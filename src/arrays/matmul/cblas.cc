@@ -75,7 +75,7 @@ struct GemmFunctions {
   }
 };
 
-// Who it is: each of the libraries says it by a function of its own.
+// The library's name and version; each library has a different function for it.
 std::string name_of_library(os::LoadedLibrary& library) {
   for (const char* function :
        {"openblas_get_config", "scipy_openblas_get_config64_", "scipy_openblas_get_config"}) {
@@ -95,8 +95,8 @@ std::string name_of_library(os::LoadedLibrary& library) {
   return library.path();
 }
 
-// OpenBLAS as it is built for one thread (Debian: libopenblas0-serial) has one buffer for all that
-// call it, and makes wrong products, without a word, where two threads do at once.
+// True for OpenBLAS built for one thread (Debian: libopenblas0-serial). It has one buffer for all
+// callers, and silently makes wrong products if two threads call it at once.
 bool is_for_one_thread(os::LoadedLibrary& library) {
   for (const char* function :
        {"openblas_get_parallel", "scipy_openblas_get_parallel64_", "scipy_openblas_get_parallel"}) {
@@ -106,7 +106,7 @@ bool is_for_one_thread(os::LoadedLibrary& library) {
   return false;
 }
 
-// Of the process, as such a library is: several ranks may be its threads.
+// One mutex for the process, like such a library: several ranks may be threads of it.
 std::mutex& turn_in_the_library() {
   static std::mutex mutex;
   return mutex;
@@ -114,7 +114,7 @@ std::mutex& turn_in_the_library() {
 
 class CBlas final : public Blas {
  public:
-  // Whether it has the functions.
+  // Finds the functions; true if the library has them.
   bool fill(os::LoadedLibrary& library) {
     name_ = name_of_library(library);
     takes_turns_ = is_for_one_thread(library);
@@ -143,8 +143,8 @@ class CBlas final : public Blas {
   bool takes_turns_ = false;
 };
 
-// Whether its products are right: some releases choose kernels that are not, on processors that are
-// newer than they. Rows of the product are compared with sums made otherwise.
+// True if the library's products are right. Some releases choose wrong kernels on processors newer
+// than themselves. Rows of the product are compared with sums made differently.
 template <typename T>
 bool multiplies(const Blas& blas, DType dtype) {
   constexpr std::size_t n = 93;  // no multiple of any kernel's tile
@@ -163,7 +163,7 @@ bool multiplies(const Blas& blas, DType dtype) {
                  .left = bytes(left),
                  .right = bytes(right),
                  .target = {reinterpret_cast<std::byte*>(made.data()), n}});
-  // Of whole numbers that are small: exact in any order.
+  // Small whole numbers make the sums exact in any order.
   std::vector<T> weighted(n), wanted(n), found(n);
   for (std::size_t j = 0; j < n; ++j) {
     const T weight = static_cast<T>(static_cast<float>(j % 3) + 1);
@@ -218,7 +218,7 @@ std::shared_ptr<Blas> loaded_blas(const std::string& file, std::string& why_not)
     const os::LibraryName named{file.c_str(), kVariable, "BLAS", "Debian: libopenblas0", kSystem};
     return checked(named, file, why_not);
   }
-  // One that is there already, NumPy's above all, has its threads already.
+  // A library that is already loaded, NumPy's above all, has already started its threads.
   std::string reasons;
   if (const std::string loaded = os::find_loaded({"openblas", "libmkl_rt", "libblis"});
       !loaded.empty()) {

@@ -1,5 +1,5 @@
-// Which form is expected to be quickest: by operations of the busiest rank, and bytes that it
-// needs of others.
+// Chooses the form that is expected to be quickest, by the operations of the busiest rank and the
+// bytes that it needs from others.
 #include <algorithm>
 
 #include "arrays/matmul/forms.h"
@@ -7,11 +7,12 @@
 namespace hocket::matmul {
 namespace {
 
-// Rough, of one core and of memory that several read. What counts is which form is cheaper by far.
+// Rough figures for one core, and for memory that several ranks read. Only large differences
+// between the forms matter.
 constexpr double kOperations = 2e10;  // a second
 constexpr double kBytes = 4e9;        // a second
 
-// Elements that place i of `a` and place j of `b` have both, at [i * b.places() + j].
+// Number of elements that both place i of `a` and place j of `b` have, at [i * b.places() + j].
 std::vector<std::size_t> shared(const Axis& a, const Axis& b) {
   std::vector<std::size_t> counts(a.places() * b.places());
   std::size_t in_b = 0;

@@ -29,7 +29,7 @@ enum class DataType : int {
 };
 enum class ComputeType : int { kFloat32 = 68, kFloat64 = 70 };
 inline constexpr int kDefaultAlgorithm = -1;
-// Of cuBLASLt, which multiplies factors of 8 bits.
+// Types of cuBLASLt, which multiplies factors of 8 bits.
 using Description = struct cublasLtMatmulDescOpaque*;
 using Layout = struct cublasLtMatrixLayoutOpaque*;
 enum class Attribute : int { kLeftTransposition = 3 };
@@ -82,7 +82,7 @@ class Cublas {
   cublas::Geam geam_float = nullptr, geam_double = nullptr, geam_complex_float = nullptr,
                geam_complex_double = nullptr;
 
-  // Of cuBLASLt, which comes with it, and takes its handles; null where it is too old to have it.
+  // Functions of cuBLASLt, which comes with cuBLAS and takes its handles; null if it is too old.
   bool has_lt() const noexcept { return lt_multiply != nullptr; }
   cublas::Status (*lt_describe)(cublas::Description*,
                                 cublas::ComputeType,

@@ -22,7 +22,7 @@ std::size_t inner_place(Feed::Side side, const InnerStep& step) {
 std::vector<Run> inner_runs(Feed::Side side, const InnerStep& step) {
   return side == Feed::kLeft ? step.left_runs() : step.right_runs();
 }
-// Whether the outer axis is the one that elements lie along.
+// True if elements are contiguous along the outer axis.
 bool is_outer_first(Feed::Side side, const Factor& factor) {
   return (side == Feed::kLeft) != factor.is_transposed;
 }
@@ -81,8 +81,8 @@ Feed::Feed(Communicator& comm,
     return;
   }
   is_narrow_ = can_be_narrow(mine.steps);
-  // What lies in one piece on both sides is multiplied as it lies; it comes first, as what others
-  // have may be on its way meanwhile.
+  // Steps whose parts are contiguous on both sides are multiplied in place. They come first, as
+  // messages with the others' parts may be on their way meanwhile.
   auto& steps = panels_.emplace_back();
   for (const InnerStep& step : mine.steps) {
     if (is_direct(step)) steps.push_back(step);
@@ -143,7 +143,7 @@ std::vector<Feed::Holder> Feed::holders(Side side, const Workload& work) const {
   return all;
 }
 
-// Whose parts others need, by rank.
+// By rank, whether others need its parts.
 std::vector<bool> Feed::find_wanted(Side side, const Workloads& workloads) const {
   std::vector<bool> wanted(static_cast<std::size_t>(comm_.size()));
   if (factor(side).tiling.is_replicated()) return wanted;
@@ -192,7 +192,7 @@ Change Feed::change(Side side) const {
              : Change::kNone;
 }
 
-// Of parts that are read where they lie.
+// True if the step's part is read where it lies.
 bool Feed::is_direct(Side side, const InnerStep& step) const {
   const auto& holding = holders_[side];
   if (holding.size() != 1 || change(side) != Change::kNone) return false;

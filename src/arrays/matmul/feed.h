@@ -1,4 +1,4 @@
-// How the parts of both factors reach those who multiply them.
+// Brings the parts of both factors to the ranks that multiply them.
 #pragma once
 
 #include <array>
@@ -13,65 +13,66 @@
 
 namespace hocket::matmul {
 
-// What a local product reads. A view: of the caller's array, of another rank's, or of a room.
+// A factor of a local product. A view of the caller's array, of another rank's, or of a room.
 struct FactorView {
   Columns<const std::byte> columns;
   Stored stored = Stored::kPlain;
 };
 
-// Ranks that reach each other's memory read the parts where they lie; else the parts are messages,
-// a panel on its way while the one before is multiplied. A resource of one plan; one thread.
+// Ranks that reach each other's memory read the parts in place. If not, the parts are messages, and
+// one panel travels while the one before is multiplied. A resource of one plan; one thread.
 class Feed {
  public:
   enum Side : std::uint8_t { kLeft, kRight };
 
-  // Collective. Where parts are messages, the steps travel in so many panels.
+  // Collective. If parts are messages, the steps travel in `panels` panels.
   Feed(Communicator& comm,
        const Problem& problem,
        Local& local,
        const Workloads& workloads,
        std::size_t panels,
        std::optional<Duration> deadline);
-  // Takes the memory that what follows needs. Local.
+  // Allocates the memory for the functions below. Local.
   void reserve();
 
   bool is_shared() const noexcept { return is_shared_; }
-  // Whether factors of 8 bits are multiplied as they are.
+  // True if factors of 8 bits are multiplied without conversion.
   bool is_narrow() const noexcept { return is_narrow_; }
-  // What a factor is multiplied as.
+  // The type in which a factor is multiplied.
   DType dtype(Side side) const noexcept {
     return is_narrow_ ? factor(side).dtype : local_.factor_dtype(factor(side).dtype);
   }
   std::size_t panels() const noexcept { return panels_.size(); }
   const std::vector<InnerStep>& steps(std::size_t panel) const { return panels_[panel]; }
 
-  // Bytes of the largest room that `fetch` comes to need.
+  // Bytes of the largest room that `fetch` needs.
   std::size_t room(Side side) const;
 
-  // Once for each product, in this order, on all ranks: shows this rank's parts, and, once all
-  // have, opens those of the others. `wait` is for each panel in turn; `close` after the last.
+  // Called once for each product, in this order, on all ranks. `show` publishes this rank's parts.
+  // `open` opens those of the others, once all have shown theirs. Call `wait` for each panel in
+  // turn, and `close` after the last.
   void show(const void* left, const void* right);
   void open();
   void wait(std::size_t panel);
   void close() noexcept;
 
-  // A step's part, put together in `room` where it does not lie in one piece.
+  // A step's part of a factor; copied into `room` if it is not contiguous.
   FactorView fetch(Side side, std::size_t panel, std::size_t step, const Room& room) const;
-  // Bytes of the room that a step's part needs; 0: it lies in one piece.
+  // Bytes of the room that a step's part needs; 0: it is contiguous.
   std::size_t room(Side side, std::size_t panel, std::size_t step) const;
 
  private:
-  // Who holds some of the rows of `left`, or of the columns of `right`, that this rank multiplies.
+  // A holder of some rows of `left`, or columns of `right`, that this rank multiplies.
   struct Holder {
     std::size_t place;
-    std::vector<Run> outer, packed;  // as it lies there, and in a message
+    std::vector<Run> outer, packed;  // in the holder's array, and in a message
   };
-  // What is copied of one holder to put a step's part together.
+  // The copy from one holder for a step's part.
   struct Piece {
     int rank;
     bool is_message;
-    std::size_t at;      // of a message: elements into what was received
-    std::size_t stride;  // as it lies there
+    std::size_t at;      // for a message: elements into the received data
+    std::size_t stride;  // in the holder's array
     Patch patch;
   };
   struct Fetch {
@@ -88,7 +89,7 @@ class Feed {
     std::vector<Pack> packs;
     std::vector<std::size_t> sends, receives;  // elements, by rank
     std::size_t sent = 0, received = 0;        // of all ranks
-    // Where what a rank sends of a step begins, in elements: by step and side, by holder.
+    // First elements of a rank's data for a step: by step and side, by holder.
     std::vector<std::array<std::vector<std::size_t>, 2>> places;
   };
 

@@ -71,7 +71,7 @@ bool Float8Products::can_multiply(DType left, DType right, cuda::Stream stream) 
   if (can_) return *can_;
   can_ = false;
   if (!handle_.library().has_lt()) return false;
-  // Of zeros, whose product is one.
+  // Multiplies zeros as a test.
   constexpr std::size_t kSide = kFloat8Unit, kFactor = kSide * kSide;
   constexpr std::size_t kBytes = kFactor * (2 + sizeof(float));
   workspace_.emplace(device_, kWorkspaceBytes);

@@ -1,4 +1,4 @@
-// Products of factors of 8 bits, as cuBLASLt makes them.
+// Products of factors of 8 bits, by cuBLASLt.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace hocket::matmul {
 
-// Of what is multiplied.
+// cuBLAS's type of a factor.
 cublas::DataType type_of(DType dtype);
 
 // A resource of one plan, with memory for cuBLASLt to work in; one thread, the GPU's context
@@ -20,9 +20,9 @@ class Float8Products {
   Float8Products(const CublasHandle& handle, std::shared_ptr<const cuda::DeviceContext> device)
       : handle_(handle), device_(std::move(device)) {}
 
-  // Whether this GPU and this library do it: they are asked once, by a product.
+  // True if this GPU and this library support it. Tested once, by a product.
   bool can_multiply(DType left, DType right, cuda::Stream stream);
-  // As Local::multiplies has it; after can_multiply.
+  // The product as Local::multiplies describes; call it after can_multiply.
   void multiply(const LocalProduct& product, cuda::Stream stream);
 
  private:

@@ -1,4 +1,4 @@
-// The two ways to make a product of spread matrices; see MatmulForm.
+// The two forms of a product of distributed matrices; see MatmulForm.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@
 
 namespace hocket::matmul {
 
-// The arrays of one call, of the problem's left, right and result. A view; without `added` there is
-// nothing to add, and `added` may be `target`.
+// The arrays of one call: the problem's left, right and result. A view. If `added` is null, nothing
+// is added; `added` may be `target`.
 struct Operands {
   const void* left = nullptr;
   const void* right = nullptr;
@@ -26,17 +26,17 @@ struct Operands {
 class ProductForm {
  public:
   virtual ~ProductForm() = default;
-  // Takes the memory that `run` needs. Local.
+  // Allocates the memory that `run` needs. Local.
   virtual void reserve() = 0;
-  // Collective. `meet` is called once, when this rank's factors may be read by others.
+  // Collective. Calls `meet` once, when others may read this rank's factors.
   virtual void run(const Operands& operands, const std::function<void()>& meet) = 0;
   virtual bool is_shared() const noexcept = 0;
-  // Whether factors of 8 bits are multiplied as they are: arrays then begin at multiples of
+  // True if factors of 8 bits are multiplied without conversion. Arrays then begin at multiples of
   // kFloat8Unit.
   virtual bool is_narrow() const noexcept = 0;
 };
 
-// What both are made of. It all outlives them.
+// The parts that both forms use. They outlive the forms.
 struct FormParts {
   Communicator& comm;
   const Problem& problem;
@@ -46,10 +46,10 @@ struct FormParts {
 
 // Both collective.
 std::unique_ptr<ProductForm> gathered_form(const FormParts& parts);
-// `share`: which elements of the inner extent each rank multiplies; ranks are its places.
+// `share` tells which elements of the inner extent each rank multiplies; ranks are its places.
 std::unique_ptr<ProductForm> reduced_form(const FormParts& parts, const Axis& share);
 
-// What is expected to be quickest. A value.
+// The form that is expected to be quickest. A value.
 struct Choice {
   MatmulForm form = MatmulForm::kGathered;
   Axis share;  // of kReduced

@@ -41,7 +41,7 @@ class GatheredForm final : public ProductForm {
       right = parts_.local.room(feed_.room(Feed::kRight));
     }
     const Problem& problem = parts_.problem;
-    // Sums of halves are apart, but where one product makes them all.
+    // Sums of 16-bit results are separate, unless one product makes them all.
     const bool at_once = feed_.dtype(Feed::kLeft) == problem.result_dtype && !feed_.is_narrow() &&
                          feed_.panels() == 1 && feed_.steps(0).size() == 1 &&
                          feed_.steps(0)[0].length > 0;

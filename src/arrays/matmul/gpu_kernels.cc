@@ -78,8 +78,8 @@ done:
 }
 )";
 
-// An E4M3 in %x as a float16 in %y: with its bits in a float16's places it is 256 times too small,
-// and NaN is a number.
+// Converts an E4M3 in %x to a float16 in %y. With its bits in a float16's places it is 256 times
+// too small, and NaN is a number.
 constexpr const char* kFromE4M3 =
     "and.b16 %y, %x, 0x7f; setp.eq.u16 %is_nan, %y, 0x7f; shl.b16 %y, %y, 7; and.b16 %x, %x, 0x80; "
     "shl.b16 %x, %x, 8; or.b16 %y, %y, %x; mov.b16 %x, 0x5c00; mul.f16 %y, %y, %x; "
@@ -299,7 +299,7 @@ std::string finish_text(const FinishText& words, bool is_wide) {
                            {"EACH", each}});
 }
 
-// Whether every four rows of it lie where one access of the GPU's reaches them.
+// True if every four rows can be reached by one access of the GPU.
 bool is_even(const void* at, std::size_t stride, std::size_t element) {
   const std::size_t bytes = kTogether * element;
   return reinterpret_cast<std::uintptr_t>(at) % bytes == 0 && stride % kTogether == 0;

@@ -1,5 +1,5 @@
-// What cuBLAS has not: copies of rows and columns that lie apart, and sums that become numbers of 8
-// or 16 bits.
+// Kernels that cuBLAS lacks: copies of rows and columns with gaps, and conversion of sums to 8 or
+// 16 bits.
 #pragma once
 
 #include <array>
@@ -13,18 +13,20 @@
 
 namespace hocket::matmul {
 
-// Where the rows and columns of a block lie, as the kernel that copies them reads it: of each row
-// where it comes from, then of each where it goes to, and the same of the columns.
+// The indices of a block's rows and columns, as the copy kernel reads them. First come all rows'
+// sources, then all rows' targets; the columns follow in the same way.
+//
+//   | rows from | rows to | columns from | columns to |
 std::vector<std::uint32_t> table_of(const std::vector<Run>& rows, const std::vector<Run>& columns);
 
-// A resource of one GPU; one thread, with the GPU's context current. Kernels are loaded when they
-// are first wanted. Throws DeviceError.
+// A resource of one GPU; one thread, with the GPU's context current. Kernels are loaded on first
+// use. Throws DeviceError.
 class GpuKernels {
  public:
   explicit GpuKernels(std::shared_ptr<const cuda::DeviceContext> device)
       : device_(std::move(device)) {}
 
-  // `change` is not kToFloat32. `table` is what table_of made, in the GPU's memory.
+  // `change` is not kToFloat32. `table` is a copy in GPU memory of the result of table_of.
   void copy(const void* table,
             std::size_t rows,
             std::size_t columns,
@@ -33,11 +35,11 @@ class GpuKernels {
             DType dtype,
             Change change,
             cuda::Stream stream);
-  // Of sums of float32, and other numbers of 8 or 16 bits.
+  // The sums are float32, and the other numbers have 8 or 16 bits.
   void finish(const Finish& finish, cuda::Stream stream);
 
  private:
-  // By what an element is to it.
+  // Elements as the copy kernel distinguishes them.
   enum class Element : std::uint8_t {
     k1,
     k2,

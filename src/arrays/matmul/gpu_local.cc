@@ -103,7 +103,7 @@ class GpuLocal final : public Local {
     if (cuda::capture_of(driver_, stream_) != cuda::Capture::kNone) {
       throw InvalidArgument("stream is being captured into a graph, which products cannot be");
     }
-    // What the plan keeps is used by one product after the other, whatever their streams.
+    // The plan's memory is used by one product after the other, on whatever streams.
     if (has_run_) end_.hold(stream_);
     check(handle_.library().set_stream(handle_.get(), stream_), "use the stream");
     copies_ = stream_;

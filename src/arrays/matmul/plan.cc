@@ -97,7 +97,7 @@ struct Matmul::Plan {
     shapes = {local_shape(a.spread, shape_of(a.op, size.m, size.k), c.rank(), c.size()),
               local_shape(b.spread, shape_of(b.op, size.k, size.n), c.rank(), c.size()),
               local_shape(d.spread, {size.m, size.n}, c.rank(), c.size())};
-    // What a rank cannot do it refuses, in the barrier's place.
+    // If a rank cannot do this, it refuses the barrier that follows.
     before_call([&] {
       if (o.gpu) device = Gpu(*o.gpu).context();
     });
@@ -147,7 +147,7 @@ struct Matmul::Plan {
   }
 
   std::uint64_t digest_of(std::uint64_t step) const noexcept { return base::mix(token, step); }
-  // Of ranks that execute the same plan with the same scales.
+  // A barrier of ranks that execute the same plan with the same scales.
   void meet(std::uint64_t step, std::optional<StreamRef> stream = {}) {
     comm.impl()->run({.kind = engine::Kind::kBarrier,
                       .digest = digest_of(step),
@@ -211,7 +211,7 @@ struct Matmul::Plan {
     local->end();
   }
 
-  Communicator comm;  // what the one that was given stands for
+  Communicator comm;  // another handle of the given communicator
   const MatmulOptions options;
   std::optional<Problem> problem;
   std::uint64_t token = 0;

@@ -1,4 +1,5 @@
-// A product in one form: all matrices stored along the first axis, whatever the caller has.
+// A product in a normal form: all matrices are stored along the first axis, whatever the caller's
+// order.
 #pragma once
 
 #include <array>
@@ -10,20 +11,20 @@
 
 namespace hocket::matmul {
 
-// How a matrix is spread over a grid of ranks. A value.
+// The distribution of a matrix over a grid of ranks. A value.
 class Tiling {
  public:
-  // Throws InvalidArgument where the two do not fit together.
+  // Throws InvalidArgument if the two do not fit together.
   Tiling(const MatrixSpread& spread, const Extents& whole, int ranks);
 
   const Axis& axis(std::size_t i) const noexcept { return axes_[i]; }
   bool is_replicated() const noexcept { return ranks_.empty(); }
-  // Who is at a place; of a replicated matrix whoever asks.
+  // The rank at a place; for a replicated matrix `me`.
   int rank_at(std::size_t first, std::size_t second, int me) const noexcept;
   std::array<std::size_t, 2> place_of(int rank) const noexcept;
   std::size_t held(int rank, std::size_t axis) const noexcept;
   std::size_t held(int rank) const noexcept { return held(rank, 0) * held(rank, 1); }
-  // The largest of any rank.
+  // The largest number of any rank.
   std::size_t most() const noexcept;
 
   Tiling transposed() const;
@@ -34,8 +35,8 @@ class Tiling {
   std::vector<std::array<std::size_t, 2>> places_;  // by rank
 };
 
-// A or B, as op makes it: the tiling's axes are those of op(A). Stored along the first axis, or,
-// where it is transposed, along the second one. A value.
+// A or B after op: the tiling's axes are those of op(A). Stored along the first axis or, if
+// transposed, along the second one. A value.
 struct Factor {
   Tiling tiling;
   DType dtype{};
@@ -45,15 +46,15 @@ struct Factor {
   Factor transposed() const { return {tiling.transposed(), dtype, !is_transposed, is_conjugated}; }
 };
 
-// Where products are made of factors of 8 bits as they are, in elements and in bytes.
+// The unit of alignment for products of unconverted 8-bit factors, in elements and in bytes.
 inline constexpr std::size_t kFloat8Unit = 16;
 
 inline bool is_float8(DType dtype) noexcept {
   return dtype == DType::kFloat8E4M3 || dtype == DType::kFloat8E5M2;
 }
 
-// result = left right, the result stored along its first axis. Where the caller's lies along the
-// other one, everything is transposed: then `left` is B. A value.
+// result = left right, with the result stored along its first axis. If the caller's result is
+// stored along the other axis, everything is transposed, and `left` is B. A value.
 struct Problem {
   std::size_t m = 0, n = 0, k = 0;
   Factor left, right;
@@ -61,15 +62,15 @@ struct Problem {
   bool is_swapped = false;
   DType result_dtype{};
 
-  // Of the left factor. The right one's elements are as large.
+  // The left factor's type. The right one's elements have the same size.
   DType dtype() const noexcept { return left.dtype; }
-  // What products are made and summed in.
+  // The type in which products are made and summed.
   DType sum_dtype() const noexcept {
     return size_of(dtype()) < size_of(DType::kFloat32) ? DType::kFloat32 : dtype();
   }
 };
 
-// Throws InvalidArgument for what does not fit together.
+// Throws InvalidArgument if the arguments do not fit together.
 Problem make_problem(const MatmulSize& size,
                      const MatmulOperand& a,
                      const MatmulOperand& b,

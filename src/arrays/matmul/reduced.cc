@@ -1,5 +1,5 @@
-// Each rank multiplies its share of the inner extent for the whole result, whose parts are summed
-// over the ranks: a few columns of everybody's at a time, while the next ones are multiplied.
+// Each rank multiplies its share of the inner extent for the whole result. The results are summed
+// over the ranks: a few columns of each rank at a time, while the next ones are multiplied.
 #include <algorithm>
 #include <array>
 
@@ -92,7 +92,8 @@ class ReducedForm final : public ProductForm {
     return first(place, t + 1) - first(place, t);
   }
 
-  // Where the ranks' parts of a band lie, one after the other; returns how many elements.
+  // Sets the positions of the ranks' parts of a band, one after the other. Returns the number of
+  // elements.
   std::size_t lay(std::size_t t) {
     if (result_.is_replicated()) return parts_.problem.m * width(0, t);
     std::size_t sum = 0;

@@ -1,4 +1,4 @@
-// What the lists of arrays of a pool's calls must be. All throw InvalidArgument, which names the
+// Checks of the lists of arrays in a pool's calls. All throw InvalidArgument that names the
 // argument and the worker.
 #pragma once
 
@@ -10,19 +10,19 @@
 
 namespace hocket::pool {
 
-// One array a worker, each in its worker's memory.
+// Requires one array a worker, each in its worker's memory.
 void require_one_each(const Pool& pool, std::span<const ArrayView> arrays, std::string_view name);
 void require_one_each(const Pool& pool,
                       std::span<const ConstArrayView> arrays,
                       std::string_view name);
-// Memory that the pool's workers reach: of the host, or of any GPU where they are GPUs.
+// Requires memory that the pool's workers reach: host memory or, for a pool of GPUs, any GPU's.
 void require_reachable(const Pool& pool, ConstArrayView array, std::string_view name);
 void require_equal(ConstArrayView array, ConstArrayView like, std::string_view name);
 void require_dtype(ConstArrayView array, ConstArrayView like, std::string_view name);
-// No two of them share memory.
+// Requires that no two arrays share memory.
 void require_apart(std::span<const ArrayView> arrays, std::string_view name);
-// An array that is written shares no memory with one that others read, unless it is the same one,
-// which then stays as it is.
+// Requires that a written array shares no memory with an array that others read. The same array is
+// allowed, and then stays as it is.
 void require_apart(ConstArrayView written,
                    std::string_view written_name,
                    ConstArrayView read,

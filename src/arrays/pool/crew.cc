@@ -68,7 +68,7 @@ void Crew::do_one(int member, const Job& job) {
     if (error && !first_) first_ = std::move(error);
     if (first_ && !std::exchange(stopped_, true)) stop = stop_;
   }
-  // Before the end is told, as the function lives in the caller of `run`.
+  // Called before the run ends, as the function belongs to the caller of `run`.
   if (stop != nullptr) (*stop)("an exception left worker " + std::to_string(member));
   error = nullptr;
   const std::lock_guard lock(mutex_);

@@ -1,4 +1,4 @@
-// Threads that wait for jobs, and do them at once, or each begins when the one before has begun.
+// Threads that wait for jobs. They start a job together, or each when the one before has begun.
 #pragma once
 
 #include <condition_variable>
@@ -14,14 +14,14 @@
 
 namespace hocket::pool {
 
-// A resource: `size` threads, numbered from 0. `run` from any thread but its own, one call after
-// the other. Destroying it waits for the threads.
+// A resource: `size` threads, numbered from 0. Call `run` from any thread but these, one call at a
+// time. The destructor waits for the threads.
 class Crew {
  public:
   using Job = std::function<void(int member)>;
   using Start = PoolCallOptions::Start;
 
-  // `begin` is the first that each thread does; what it throws, the constructor throws.
+  // Each thread first calls `begin`; the constructor throws its errors.
   Crew(int size, const Job& begin);
   ~Crew();
   Crew(const Crew&) = delete;
@@ -29,15 +29,15 @@ class Crew {
 
   int size() const noexcept { return static_cast<int>(threads_.size()); }
   bool is_member(std::thread::id thread) const noexcept;
-  // Runs `job` in each thread of `members`; returns when all have ended, and throws what the first
-  // that failed threw. `stop` is called once, as soon as one fails or the user interrupts, in
-  // whichever thread finds that; it should end what the others wait for. With Start::kInTurn the
-  // first begins, and each of the others when the one before it has called `begun`, or has ended.
+  // Runs `job` in each thread of `members`. Returns when all have ended, and throws the first
+  // failure. `stop` is called once, as soon as one fails or the user interrupts, in the thread that
+  // finds out. It should end what the others wait for. With Start::kInTurn each member begins when
+  // the one before has called `begun` or ended.
   void run(std::span<const int> members,
            const Job& job,
            const std::function<void(const std::string& reason)>& stop,
            Start start = Start::kTogether);
-  // By a member, within its job.
+  // Called by a member, within its job.
   void begun(int member);
 
  private:
@@ -50,7 +50,8 @@ class Crew {
   std::mutex mutex_;  // guards all below
   std::condition_variable start_, end_;
   std::vector<const Job*> jobs_;  // by member; null: none
-  std::vector<int> next_;         // by member: who begins after it; kNobody: none, or it has
+  // by member: the member that begins after it; kNobody: none, or it has begun
+  std::vector<int> next_;
   const Job* job_ = nullptr;      // of the run
   const std::function<void(const std::string&)>* stop_ = nullptr;
   std::exception_ptr first_;

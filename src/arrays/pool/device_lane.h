@@ -10,7 +10,7 @@
 
 namespace hocket::pool {
 
-// A resource. `announce` and `conclude` in the caller's thread, `enter` and `leave` in the
+// A resource. `announce` and `conclude` run in the caller's thread, `enter` and `leave` in the
 // worker's; the crew orders them.
 class DeviceLane {
  public:
@@ -21,15 +21,15 @@ class DeviceLane {
   StreamRef stream() const noexcept { return work_.get(); }
   StreamRef load_stream() const noexcept { return load_.get(); }
 
-  // Makes the GPU this thread's for good.
+  // Makes the GPU current in this thread, permanently.
   void settle() const;
-  // Marks what the caller's stream on this GPU has so far.
+  // Records an event after the present work of the caller's stream on this GPU.
   void announce(StreamRef caller);
-  // Both streams wait for all that was announced.
+  // Makes both streams wait for all announced events.
   void enter(std::span<const std::unique_ptr<DeviceLane>> lanes) const;
-  // Marks what both streams have so far.
+  // Records events after the present work of both streams.
   void leave();
-  // The caller's stream waits for what all lanes have left.
+  // Makes the caller's stream wait for the events of all lanes.
   void conclude(StreamRef caller, std::span<const std::unique_ptr<DeviceLane>> lanes) const;
 
   void copy(void* to, const void* from, std::size_t bytes) const;

@@ -80,7 +80,7 @@ std::vector<Border> borders_of(const Communicator& across,
   return borders;
 }
 
-// `seat`: a worker whose GPU reaches the arrays; null where they are the host's.
+// `seat` is a worker whose GPU reaches the arrays; null if they are in host memory.
 void exchange_across(Communicator& across,
                      std::span<const Border> borders,
                      std::size_t overlap,
@@ -177,7 +177,7 @@ void exchange_halo(Pool& pool,
     if (options.across != nullptr) options.across->refuse(error.what());
     throw;
   }
-  // Neighbours wait for messages, which nobody refuses: so that all go on, or none.
+  // Messages cannot be refused while neighbours wait for them, so this makes all go on, or none.
   if (options.across != nullptr) options.across->barrier();
   const DType dtype = arrays[0].dtype();
   const auto do_seam = [&](const Seat& seat, std::size_t i) {

@@ -8,7 +8,7 @@
 namespace hocket::pool {
 namespace {
 
-// Larger than what a worker's caches keep for whoever reads it next.
+// Larger arrays do not stay in a worker's caches until their next reader, so stores bypass them.
 constexpr std::size_t kStreamingBytes = std::size_t{4} << 20;
 
 std::size_t total(In arrays) {
@@ -17,7 +17,7 @@ std::size_t total(In arrays) {
   return count;
 }
 
-// Where each array begins when they lie one after the other.
+// The offset of each array if they lie one after the other.
 std::vector<std::size_t> places(In arrays) {
   std::vector<std::size_t> result;
   std::size_t at = 0;
@@ -40,7 +40,7 @@ void require_total(In parts, ConstArrayView whole, const char* parts_name, const
                                     total(parts)));
 }
 
-// What one worker writes is not what another one reads.
+// Refuses an array that one worker writes and another one reads.
 void require_unread(ConstArrayView written, std::size_t i, ConstArrayView read, int j) {
   const bool same = written.data() == read.data() && written.count() > 0 && read.count() > 0;
   if (same) {

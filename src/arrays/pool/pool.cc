@@ -174,7 +174,7 @@ void Pool::run_one(Seat& seat, const Body& body) {
     seat.lane->enter(lanes_);
     body(seat);
   } catch (...) {
-    // What a worker that failed has put on its streams is waited for too, if it can be.
+    // Work that a failed worker has put on its streams is waited for, too, if possible.
     const std::exception_ptr error = std::current_exception();
     try {
       seat.lane->leave();

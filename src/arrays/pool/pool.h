@@ -1,4 +1,4 @@
-// Behind a DevicePool: the workers' threads, their communicators, their GPUs.
+// The implementation of a DevicePool: the workers' threads, communicators and GPUs.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@
 
 namespace hocket::pool {
 
-// What a worker has. Touched by its own thread, and by the caller between runs.
+// The state of a worker. Used by its own thread, and by the caller between runs.
 struct Seat {
   int index = 0;
   int size = 0;
@@ -25,7 +25,7 @@ struct Seat {
   std::optional<World> world;
 };
 
-// A resource; see DevicePool for who may call what.
+// A resource; see DevicePool for the threads that may call it.
 class Pool {
  public:
   Pool(int workers, const PoolOptions& options);
@@ -40,17 +40,17 @@ class Pool {
 
   using Body = std::function<void(Seat&)>;
   void run(std::span<const int> workers, const Body& body, const PoolCallOptions& options);
-  // In all workers.
+  // Runs it in all workers.
   void run(const Body& body, const PoolCallOptions& options = {}) {
     run(everybody_, body, options);
   }
   void close();
-  // In a forked child too: the threads stayed with the parent.
+  // True in a forked child, too: the threads stayed with the parent.
   bool is_closed() const noexcept { return crew_ == nullptr || forks_.forked(); }
-  // Throws where no call can be made now, from here.
+  // Throws if no call can be made now, from this thread.
   void require_open() const;
-  // Has the workers' communicators make groups of so many neighbours, unless they are made; then
-  // the one that a worker is in.
+  // Makes groups of that many neighbours out of the workers' communicators, unless they exist.
+  // `group` is then the one that a worker is in.
   void make_groups(int neighbours);
   Communicator& group(const Seat& seat) { return *groups_[static_cast<std::size_t>(seat.index)]; }
 
@@ -70,7 +70,7 @@ class Pool {
   std::vector<Seat> seats_;
   std::vector<int> everybody_;
   std::vector<int> processors_;  // that this process may use
-  bool broken_ = true;           // the communicators have to be made (anew)
+  bool broken_ = true;           // the communicators have to be made, perhaps again
   int grouped_ = 0;              // neighbours in `groups_`
   std::vector<std::optional<Communicator>> groups_;
   std::unique_ptr<Crew> crew_;  // last: its threads use the rest

@@ -47,7 +47,7 @@ void in_chunks(RowRange range, DType dtype, F&& f) {
 void* at(ArrayView array, std::size_t element) { return array.slice(element, 0).data(); }
 const void* at(ConstArrayView array, std::size_t element) { return array.slice(element, 0).data(); }
 
-// A part of `out` becomes the reduction of that of all of `in`, and then those of `copies`.
+// Puts the reduction of a part of all of `in` into that part of `out`, and of `copies`.
 void reduce_part(RowRange part, In in, ArrayView out, Out copies, ReduceOp op) {
   const DType dtype = out.dtype();
   const int n = static_cast<int>(in.size());
@@ -76,7 +76,7 @@ void finish_part(RowRange part, ArrayView from, Out copies, ReduceOp op, int ave
   });
 }
 
-// How many arrays all processes bring. Averages of averages would be wrong where they bring
+// Number of arrays of all processes. Averages of averages would be wrong if the processes have
 // different numbers.
 int count_all(Communicator& across, std::size_t mine) {
   std::int64_t count = static_cast<std::int64_t>(mine);
@@ -84,7 +84,7 @@ int count_all(Communicator& across, std::size_t mine) {
   return static_cast<int>(count);
 }
 
-// Averages integers of all processes: their exact sums, wider than the elements, travel.
+// Averages integers of all processes: exact sums, wider than the elements, are exchanged.
 void average_integers(Pool& pool, In in, ArrayView out, Out copies, Communicator& across) {
   const algorithm::Partial partial(out.dtype(), ReduceOp::kAvg, count_all(across, in.size()));
   const algorithm::Scratch sums(out.count() * partial.element());
@@ -166,7 +166,8 @@ void sum_in_order(
   copy(seat, out, result);
 }
 
-// How a mean is made where every process has as many arrays: of means. Throws where not, on all.
+// Makes sure that every process has the same number of arrays, so that a mean of means is right.
+// Throws on all processes if not.
 void require_alike(Communicator& across, std::size_t mine) {
   std::int64_t least = static_cast<std::int64_t>(mine);
   std::int64_t most = least;
@@ -257,7 +258,7 @@ void check_options(const Pool& pool, DType dtype, const PoolReduceOptions& optio
   if (options.group != 0) throw InvalidArgument("across and group exclude each other");
 }
 
-// Where this process's arguments are refused, the others must not wait for it.
+// If this process's arguments are refused, tells the others, so that they do not wait for it.
 template <typename F>
 void checked(Communicator* across, F&& f) {
   try {

@@ -10,7 +10,7 @@
 namespace hocket::pool {
 namespace {
 
-// What a number is blended in.
+// The type in which numbers are blended.
 template <typename T>
 struct Blended {
   using Type = double;
@@ -44,7 +44,7 @@ typename Blended<T>::Type widened(const T& value) {
   }
 }
 
-// How much of each side the rows of a seam get.
+// The weights of both sides in a row of a seam.
 struct Ramp {
   double low, high;
 };
@@ -70,7 +70,7 @@ void synchronize(const DeviceLane& lane) {
       lane.driver(), lane.driver().stream_synchronize(lane.stream().handle()), "wait for a stream");
 }
 
-// What the caller's streams had may be long, or never end.
+// Waits for the caller's streams with a deadline, as their work may be long, or never end.
 void await_callers(const Seat& seat) {
   const Duration allowed = seat.world->communicator().deadline();
   const DeviceLane& lane = *seat.lane;

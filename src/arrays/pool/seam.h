@@ -1,4 +1,4 @@
-// The rows that two arrays share: where they lie, and what becomes of them.
+// The rows that two arrays share: their position, and the exchange.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,11 @@
 
 namespace hocket::pool {
 
-// Where the rows lie in arrays of one shape: `outer` strips of `bytes`, `stride` apart. A value.
+// Position of the rows in arrays of one shape: `outer` strips of `bytes`, at a distance of
+// `stride`. A value.
+//
+//   | offset | bytes |      | bytes |      | bytes | ...
+//            |<-- stride -->|
 struct Seam {
   std::size_t outer, offset, stride, bytes;
 
@@ -21,14 +25,14 @@ struct Seam {
 };
 Seam seam_at(const HaloShape& shape, std::size_t row, std::size_t overlap, DType dtype);
 
-// The rows of one side, one after the other in host memory.
+// The rows of one side, contiguous in host memory.
 using Rows = std::vector<std::byte>;
-// Takes the rows out of an array, and puts them back. By a worker with a GPU: behind all that its
-// stream has; the host waits for it. The GPU's memory may be any worker's. Null: host memory.
+// Copies the rows out of an array, and back. A worker with a GPU does so after all work on its
+// stream; the host waits for it. The GPU's memory may be any worker's. Null: host memory.
 Rows take(const Seat* seat, ArrayView array, const Seam& seam);
 void put(const Seat* seat, ArrayView array, const Seam& seam, const Rows& rows);
 
-// Swaps or blends one strip: `low` is the lower worker's.
+// Swaps or blends one strip; `low` belongs to the lower worker.
 void mend(std::byte* low,
           std::byte* high,
           std::size_t bytes,

@@ -13,7 +13,7 @@
 namespace hocket {
 namespace {
 
-// What the loading thread and the using one tell each other.
+// The shared state of the loading thread and the using one.
 class Belt {
  public:
   explicit Belt(std::size_t buffers) : buffers_(buffers) {}

@@ -1,4 +1,4 @@
-// What the progress thread looks at from time to time.
+// An object that the progress thread looks at from time to time.
 #pragma once
 
 #include "foundation/base/deadline.h"
@@ -8,7 +8,8 @@ namespace hocket::call {
 class Attended {
  public:
   virtual ~Attended() = default;
-  // Looks; when to look again. Also called when a peer has ended, at once. Must not wait.
+  // Looks, and returns the time of the next look. Also called at once when a peer has ended. Must
+  // not wait.
   virtual base::Deadline tick() noexcept = 0;
 };
 

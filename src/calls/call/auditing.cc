@@ -142,7 +142,8 @@ void Auditing::digest(Under& call, std::uint8_t which) noexcept {
       const std::size_t begin = *found * block;
       const auto element = core::first_non_finite(
           here.data + begin, std::min(block, here.bytes - begin) / each, call.dtype);
-      // Whatever another thread made of it meanwhile, the block had one.
+      // The block had such a number when it was digested, even if another thread has changed it
+      // since.
       first = before + begin / each + element.value_or(0);
     }
     call.words += observe::kDigestWords * core::block_count(here.bytes, block);
@@ -170,16 +171,17 @@ void Auditing::note_non_finite(const Under& call,
                                         : fmt::format(" #{}", sequence),
                           name_,
                           rank_));
-  } catch (...) {  // the audit has it all the same
+  } catch (...) {  // the audit has it
   }
 }
 
 // --- Collectives --------------------------------------------------------------------------------
 
 void Auditing::begin(const engine::Call& call, const Signature& shown, Arrays arrays) noexcept {
-  end(true);  // one that was given up
-  // What communicators tell each other, addresses among it, is not what a program computes: neither
-  // in calls of kinds of their own, nor on the host before a call of GPUs.
+  end(true);  // a collective that was given up
+  // Only data that a program computes is audited. Communicators' own exchanges, such as those of
+  // addresses, are not. So calls of internal kinds are left out, and host calls that precede a call
+  // of GPUs.
   const engine::KindRow& row = row_of(shown.kind);
   const bool is_of_data =
       (row.done == engine::Done::kByEngines || row.operates) &&

@@ -1,4 +1,4 @@
-// What a communicator writes into the audit of its rank: digests of what its calls gave and took.
+// Writes digests of a communicator's inputs and outputs into the audit of its rank.
 #pragma once
 
 #include <array>
@@ -16,31 +16,33 @@
 
 namespace hocket::call {
 
-// Where the arrays of a call are when it begins.
+// The place of a call's arrays when it begins.
 enum class Arrays : std::uint8_t {
-  kHere,       // on this host
-  kComing,     // on this host, once `arrived` is called: a copy of a GPU's
+  kHere,       // on this host, once `arrived` is called: a copy of a GPU's array
+  kComing,     // in memory that cannot be read
   kElsewhere,  // where they cannot be read
 };
 
-// A resource, used in the communicator's turn. Does nothing where no audit is wanted.
+// A resource, used in the communicator's turn. Does nothing if no audit is wanted.
 class Auditing {
  public:
   Auditing(std::shared_ptr<observe::AuditFile> file, const Membership& membership);
 
   bool is_on() const noexcept { return is_on_; }
-  // From the next call on; null: no more. Of no rank of the communicator: never.
+  // Sets the file from the next call on; null: no audit. A rank outside the communicator never
+  // writes.
   void keep_in(std::shared_ptr<observe::AuditFile> file) noexcept;
 
-  // The collective under way: there is one at a time. `shown`: what it is called.
+  // Begins the collective in progress; there is one at a time. `shown` is the call as texts name
+  // it.
   void begin(const engine::Call& call, const engine::Signature& shown, Arrays arrays) noexcept;
   void arrived() noexcept;
   void end(bool failed) noexcept;
-  // A call that the GPUs carry by themselves.
+  // Notes a call that GPUs carry without the host.
   void unread(const engine::Signature& shown, std::uint64_t sequence) noexcept;
 
   void sent(const engine::Envelope& to, ConstArrayView in) noexcept;
-  // One that has come; `from` names who sent it, where that is known.
+  // Notes a received message; `from` names the sender, if known.
   void received(const engine::Envelope& from, ConstArrayView out) noexcept;
 
  private:
@@ -49,13 +51,13 @@ class Auditing {
     const std::byte* data;
     std::size_t bytes;
   };
-  // An array in this rank's memory: one piece, or its parts. A view of the call under way.
+  // An array in this rank's memory: contiguous, or in parts. A view of the call in progress.
   struct Laid {
     const std::byte* data = nullptr;
     std::size_t bytes = 0;
     engine::PartsView parts = {};  // its `bytes` null: one piece
   };
-  // A shape that the file knows, and what calls have it.
+  // A shape that is in the file, and the calls that have it.
   struct Told {
     engine::Signature call;
     engine::Signature shown;
@@ -63,11 +65,11 @@ class Auditing {
     std::uint32_t blocks = 0;  // of both arrays
     std::size_t in_bytes = 0;
     std::size_t out_bytes = 0;
-    bool is_read = false;  // its arrays can be
+    bool is_read = false;  // its arrays can be read
     bool has_in = false;
     bool has_out = false;
   };
-  // What is asked of `told_`.
+  // The key for a search in `told_`.
   struct Asked {
     const engine::Signature& call;
     const engine::Signature& shown;
@@ -85,25 +87,25 @@ class Auditing {
   Piece piece(const Laid& array, std::size_t part) const noexcept;
   observe::AuditArray shape_of(const Laid& array) const noexcept;
   const Told* find(const Asked& asked) noexcept;
-  // Null where the file has no room.
+  // Null if the file has no room.
   const Told* keep(const Asked& asked, const Laid& in, const Laid& out) noexcept;
-  // A call under way.
+  // A call in progress.
   struct Under {
     observe::AuditFile::Place place;
     Laid in;
     Laid out;
-    std::uint64_t* words = nullptr;  // where the next digests go
+    std::uint64_t* words = nullptr;  // position of the next digests
     DType dtype = DType::kUInt8;
     engine::Kind kind = engine::Kind::kNone;
     int peer = -1;
     bool is_elsewhere = false;
   };
-  // Digests of what `which` says, behind those that are there.
+  // Writes the digests of the array in `which`, behind earlier ones.
   void digest(Under& call, std::uint8_t which) noexcept;
   void note_non_finite(const Under& call, std::uint8_t which, std::size_t element) noexcept;
   void note_message(const engine::Envelope& envelope, bool sends, ConstArrayView array) noexcept;
 
-  // Stays when no more is kept: a call under way lies in it.
+  // Kept even when auditing ends: a call in progress refers to it.
   std::shared_ptr<observe::AuditFile> file_;
   bool is_on_ = false;
   const int rank_;
@@ -111,10 +113,10 @@ class Auditing {
   const std::string name_;
   std::uint32_t group_ = 0;
   bool warned_ = false;
-  std::array<Told, 8> told_;  // the last few that were made
+  std::array<Told, 8> told_;  // the last few shapes
   std::size_t oldest_ = 0;
-  std::size_t found_at_ = 0;  // found or made
-  Under under_;               // the collective; no record: none
+  std::size_t found_at_ = 0;  // position of the last shape that was found or made
+  Under under_;               // the collective; without a record: none
 };
 
 }  // namespace hocket::call

@@ -23,7 +23,7 @@ namespace {
 
 [[noreturn]] void refuse(std::string what) { throw InvalidArgument(std::move(what)); }
 
-// The memory that a call's arrays lie in. One that is absent lies nowhere.
+// The memory of a call's arrays. An absent array does not count.
 MemoryKind common_memory(ConstArrayView in, ArrayView out) {
   const bool has_in = in.data() != nullptr || in.count() != 0;
   const bool has_out = out.data() != nullptr || out.count() != 0;
@@ -106,7 +106,8 @@ void require_parts_apart(const Request& r, const Call& call, int n) {
   });
 }
 
-// Of a reduction whose out is this rank's own part of in: peers read the other parts meanwhile.
+// Checks a reduction whose output is this rank's own part of the input: peers read the other parts
+// meanwhile.
 void require_others_apart(const Request& r, const engine::PartsView& parts, const RankAndSize& at) {
   const auto* in = static_cast<const std::byte*>(r.in.data());
   for (int i = 0; i < at.size; ++i) {
@@ -115,8 +116,7 @@ void require_others_apart(const Request& r, const engine::PartsView& parts, cons
   }
 }
 
-// The two arrays of a regular call, whatever the form it was asked for in; one that this rank does
-// not have is empty.
+// The two arrays of a regular call, in either form. An array that this rank does not have is empty.
 struct CheckedArrays {
   ConstArrayView in;
   ArrayView out;
@@ -132,7 +132,7 @@ CheckedArrays arrays_to_reduce(const Request& r, bool takes) {
   if (takes) {
     require_count("out", a.out.count(), a.share, kAsIn);
   } else {
-    // Rank 0 of an exscan needs no array, and one that it gives must be as the others'.
+    // Rank 0 of an exscan needs no output, but an output that it passes must match the others'.
     const bool is_prefix = engine::row_of(r.kind).prefix == engine::Prefix::kExclusive;
     if (is_prefix && a.out.count() > 0) {
       require_same_dtype(a.in, a.out);
@@ -211,7 +211,7 @@ CheckedArrays arrays_to_reduce_scatter(const Request& r, const RankAndSize& plac
       return fmt::format("{} ranks times out's {}", place.size, a.share);
     });
   }
-  // Or out is this rank's own part, which nobody else reads.
+  // The output may also be this rank's own part, which no other rank reads.
   const auto rank = static_cast<std::size_t>(place.rank);
   a.may_coincide = a.in.data() == a.out.data() ||
                    (a.share != 0 && a.in.slice(rank * a.share, a.share).data() == a.out.data());
@@ -305,7 +305,7 @@ engine::PartsView place_parts(const Parts& parts,
   return {positions.data() + begin, positions.data() + begin + n};
 }
 
-// What two ranks' parts leave in elements that both have would depend on which comes last.
+// Overlapping outputs of two ranks' parts would depend on which comes last.
 void require_places_apart(const engine::PartsView& parts, int size) {
   std::vector<int> order;
   for (int i = 0; i < size; ++i) {

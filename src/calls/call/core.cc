@@ -15,11 +15,11 @@ using engine::Task;
 
 void CallGuard::enter() {
   auto found = TurnLock::Who::kNobody;
-  // A thread at one step is soon out, unless it has lost the processor, perhaps to this thread; a
-  // call by another thread is a mistake.
+  // A thread at one step is soon out, unless it has lost its processor, perhaps to this thread. A
+  // call in progress in another thread is an error.
   const auto is_in = [&](bool) {
     if (core_.turn_.try_enter(TurnLock::Who::kUser, &found)) return true;
-    // Whoever was in when this process was forked is not here to leave.
+    // A thread that was inside when this process was forked does not exist here, and never leaves.
     if (core_.forks_.forked()) core_.raise_unusable();
     core_.refuse_in_callback();
     if (found == TurnLock::Who::kUser) {
@@ -142,7 +142,7 @@ void Core::raise_unusable() {
   raise_failure();
 }
 
-// What the others say then is that this rank has left, which is no news here.
+// Afterwards the others only report that this rank has left, which says nothing new here.
 void Core::refuse_after_leaving() const {
   if (!surroundings_->has_left()) return;
   throw InvalidArgument(
@@ -154,7 +154,7 @@ void Core::refuse_after_leaving() const {
 void Core::find_lost(const failure::Awaited& awaited) {
   refuse_after_leaving();
   const auto loss = inquiry_->find_loss(awaited);
-  // Whether one who has closed the communicator is needed, waiting shows.
+  // If a rank has closed the communicator, only the wait shows whether this call needs it.
   if (loss && loss->cause != control::Cause::kClosed) raise(*loss);
 }
 

@@ -1,6 +1,6 @@
-// The calls of one rank in one group, all of them by one way: check the arguments; give the call a
-// number and a fingerprint; announce it; start it on its engine; wait, or hand back what is under
-// way; say what has ended it.
+// The calls of one rank in one group, which all take the same path:
+//
+//   check arguments -> number, fingerprint -> announce -> start on an engine -> wait or queue -> end
 #pragma once
 
 #include <atomic>
@@ -52,12 +52,13 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   RankAndSize place() const noexcept { return {rank(), size()}; }
   Duration deadline() const noexcept { return deadline_; }
   void set_deadline(Duration deadline) { deadline_ = deadline; }
-  // Whether this rank keeps an audit of the calls; from the next one on. Throws SystemError.
+  // True if this rank audits the calls; set_audited applies from the next one on. Throws
+  // SystemError.
   bool is_audited() const noexcept { return tracing_.audits(); }
   void set_audited(bool audited);
   Surroundings& surroundings() noexcept { return *surroundings_; }
 
-  // --- What it is made of, for those who make calls of a kind of their own; in the turn ---------
+  // --- Parts for functions that make internal calls; in the turn ---------------------------------
   control::GroupControl& group() noexcept { return *group_; }
   const control::GroupControl& group() const noexcept { return *group_; }
   Ledger& ledger() noexcept { return *ledger_; }
@@ -95,17 +96,17 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   void run_messages(std::span<MessageInFlight> messages, std::optional<Duration> deadline);
   std::shared_ptr<Operation> start_message(MessageInFlight&& message,
                                            std::optional<Duration> deadline);
-  // The same of what is more than a message: a probe, or those of GPUs.
+  // The same for tasks other than a plain message: a probe, or messages on GPUs.
   void run_message(engine::Task task,
                    const failure::MessageCall& call,
                    std::optional<Duration> deadline);
   std::shared_ptr<Operation> start_message(engine::Task task,
                                            const failure::MessageCall& call,
                                            std::optional<Duration> deadline);
-  // A message that has come and that no receive has taken; absent where none is there and one can
-  // still come.
+  // A message that has arrived and no receive has taken. Absent if there is none and one can still
+  // come.
   std::optional<engine::Envelope> find_message(const failure::MessageCall& call);
-  // How often to look for a message before anything dearer than looking.
+  // Number of cheap looks for a message before more expensive checks.
   int eager_polls() const noexcept { return eager_polls_; }
 
   // --- Whether a call can be made -------------------------------------------------------------
@@ -114,29 +115,29 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
       raise_unusable();
     }
   }
-  // Whom a new collective needs: all.
+  // Throws if a member that a new collective needs is lost; it needs all.
   void require_members() {
     if (inquiry_->has_news()) find_lost({.sequence = ledger_->last() + 1});
   }
-  // Whom a message is sent to must be there; whom one comes from may be gone, if the message is
-  // not.
+  // Throws if a message's peer is lost. The destination must be there; a source may be gone if its
+  // message has arrived.
   void require_peer(int peer) {
     if (inquiry_->has_news()) find_lost({.peer = peer});
   }
-  // The job's memory is not there in a child: whoever would read it asks first.
+  // Call it before reading the job's memory, which does not exist in a forked child.
   void refuse_forked() const;
-  // Whether this thread runs a callback of one of its calls. It has the turn then, in the middle of
-  // a step, so that whatever waits for the turn would wait for ever: that is refused.
+  // True if this thread runs a callback of one of its calls. It then has the turn, in the middle of
+  // a step. A wait for the turn would never end, so it is refused.
   bool is_in_callback() const noexcept { return runner_ && runner_->is_concluding_here(); }
-  // The same of a thread at a step, in which an operator or the handler of a signal runs.
+  // The same for a thread at a step, in which a user's operator or a signal handler runs.
   void refuse_in_callback() const;
   [[noreturn]] void refuse_within_call() const;
 
   // --- Refusals -------------------------------------------------------------------------------
-  // What a rank does by itself before its part of its next call, outside of any call: memory it
-  // takes, arguments it checks. Whatever `part` throws, the others hear of at once, as a refusal of
-  // that call. All ranks must come to that call: every call of several steps but the last must be
-  // one that nobody leaves before all have come to it.
+  // Runs `part`, the work of this rank before its next call, such as allocations and checks. If it
+  // throws, the others hear of it at once, as a refusal of that call. All ranks must come to that
+  // call. So in a function of several calls, no rank may leave a call before all have come to it,
+  // except the last call.
   template <typename Part>
   auto before_call(engine::Kind kind, Part&& part) {
     try {
@@ -150,16 +151,16 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   [[noreturn]] void refuse_next(engine::Kind kind);
   // The same, for `reason`.
   [[noreturn]] void refuse_call(engine::Kind kind, const std::string& reason);
-  // Both in the turn. What is not known to be a refusal is thrown as it is.
+  // Both in the turn. An exception that is not known to be a refusal is rethrown.
   [[noreturn]] void refuse(engine::Kind kind, const InvalidArgument& reason);
   [[noreturn]] void refuse_caught(engine::Kind kind);
-  // Refuses a call whose limit is none; see foundation/base/limit.h.
+  // Refuses a call with an invalid limit; see foundation/base/limit.h.
   void require_limit(engine::Kind kind, const std::optional<Duration>& limit) {
     if (limit && *limit <= Duration::zero()) [[unlikely]]
       refuse_limit(kind, limit);
   }
-  // From here to the end of this object's life the others count on this rank's next calls, and are
-  // not to be met in different ones: what this rank cannot begin ends the communicator.
+  // During this object's life, the others rely on this rank's next calls, and must not be met by
+  // different ones. If this rank cannot begin one of them, the communicator ends.
   class Bound {
    public:
     explicit Bound(Core& core) noexcept : core_(core) { core_.bound_ = true; }
@@ -174,16 +175,16 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   // --- Waiting for what is under way: Work, and the progress thread ---------------------------
   // Moves what is under way until `operation` is done or the deadline passes.
   bool wait(Operation& operation, base::Deadline until);
-  void poke();  // a bit of progress, if nobody else is at it
-  // One turn of the progress thread. kAttended: it took none, as a thread of the program moves what
-  // is under way. kAwaitsGpu: nothing moved, and nobody will ring when a GPU does.
+  void poke();  // makes some progress, unless another thread does
+  // One turn of the progress thread. kAttended: it did nothing, as a thread of the program moves
+  // the pending calls. kAwaitsGpu: nothing moved, and a GPU will not ring the doorbell.
   enum class Turn : std::uint8_t { kIdle, kAttended, kAwaitsGpu, kMoved, kNothingLeft };
   Turn progress() noexcept;
-  // The program has let go of a Work.
+  // The program has dropped a Work.
   void abandon(Operation& operation) noexcept;
 
-  // Of a Work whose call is on a stream: throws what has ended it; whether it has ended there;
-  // waits for that.
+  // For a Work whose call is on a stream: throws the failure that ended it; tests whether the
+  // stream has passed it; waits for that.
   void check_stream_work(Operation& operation);
   void await_failed_stream_work(const Operation& operation) noexcept;
   bool test_stream_work(Operation& operation);
@@ -195,24 +196,24 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   using Owner::raise;
   using Owner::raise_any;
   using Owner::raise_failure;
-  // The program has been told what ended this communicator, if anything has.
+  // The program has seen the failure that ended this communicator, if there is one.
   void told() const noexcept;
-  // A call of GPUs that the host carried has failed, with nobody to be told.
+  // A call of GPUs that the host carried has failed, and no caller waits for it.
   void lose_device_call() noexcept override { lost_.store(true, std::memory_order_relaxed); }
-  // As the process ends: lets calls on GPUs end, well or not, until their deadlines. Throws what
-  // ended one of them and has not been told.
+  // Called as the process ends: lets calls on GPUs end, in success or failure, until their
+  // deadlines. Throws a failure of one of them that no caller has seen.
   virtual void finish_device_calls() {}
-  // As the process ends without having closed this: compares what nobody had to compare before.
-  // Throws Mismatch. Does nothing while another thread is in a call, which does not end well then.
+  // Called as the process ends without close: compares calls that were not compared before. Throws
+  // Mismatch. Does nothing while another thread is in a call, which then fails.
   void compare_at_exit();
-  // What this rank ends the group by.
+  // A failure of the group that this rank causes.
   control::Failure own_failure(control::Cause cause, std::string_view text = {}) const noexcept;
   void miss(const Operation& operation) noexcept override;
   void confirm(int peer, std::uint64_t sequence) override;
   std::vector<RankCall> last_calls() const;
   std::vector<RankCall> recent_calls() const;
   std::string dump(const std::string& directory) const;
-  // Whether a thread that closes waits for the one that is in, which gives up its wait for others.
+  // True if a closing thread waits for the thread inside, which then gives up its own wait.
   bool is_called_out() const noexcept { return is_called_out_.load(std::memory_order_relaxed); }
 
  protected:
@@ -220,11 +221,11 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   friend class LentTurn;
   class Step;
 
-  // What calls on GPUs add to this. They are no part of it, but for these questions.
+  // Hooks for the calls on GPUs, which are separate from this class.
   virtual bool awaits_gpu() const noexcept { return false; }
   virtual void look_at_device_result() noexcept {}
-  // Whether others may have put on their GPUs what this rank refuses, and take its next call for
-  // that before they can hear of it.
+  // True if others may have put on their GPUs a call that this rank refuses. They may then take its
+  // next call for that one before they hear of the refusal.
   virtual bool refuses_too_late() const noexcept { return false; }
 
   [[noreturn]] void raise_unusable();
@@ -234,22 +235,23 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   // --- Closing ----------------------------------------------------------------------------------
   // True, once: it was open, and is not any longer.
   bool begin_closing() noexcept { return open_.exchange(false); }
-  // How a thread that closes gets in; kInside: it is in already, in a call whose callback closes;
-  // kStuck: another one does not come out.
+  // The result of a closing thread's entry. kInside: it is already inside, in a call whose callback
+  // closes. kStuck: another thread does not come out.
   enum class Closing : std::uint8_t { kEntered, kInside, kStuck };
   Closing enter_to_close() noexcept;
   void leave() noexcept { turn_.leave(); }
-  // The program knows that the communicator ends, whatever comes.
+  // The program knows that the communicator ends, whatever happens.
   void set_told() noexcept { told_.store(true, std::memory_order_relaxed); }
-  // In the turn, before this rank is seen to close. Throws Mismatch where ranks called different
-  // things and this rank has not been told: a rank whose part of a call needs nobody, as that of a
-  // broadcast's root, does not compare it. The last rank to come here sees what all announced.
+  // Compares the last calls, in the turn, before others see this rank close. Throws Mismatch if
+  // ranks made different calls and this rank has not been told. Some parts of calls need no other
+  // rank, such as a broadcast's at the root, and compare nothing. The last rank to come here sees
+  // all announcements.
   void compare_last_calls();
-  // Ends what is under way by `cause`.
+  // Ends all pending calls by `cause`.
   void drop_calls(control::Cause cause) noexcept;
   void drop_engines() noexcept { engines_ = {}; }
-  // Throws what has ended a call on GPUs that nobody has been told of: all others have told who
-  // waits for them, or were given up by the program. `cut_short`: engines have ended some.
+  // Throws a failure of calls on GPUs that no caller has seen. Other failures were seen by their
+  // waiters, or their calls were given up. `cut_short`: engines have ended some calls.
   void raise_untold(bool cut_short) const;
 
  private:
@@ -293,7 +295,7 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   std::optional<Ledger> ledger_;
   std::optional<Planner> planner_;
   std::optional<failure::Inquiry> inquiry_;
-  // Of whoever looks for a message again and again without waiting.
+  // For programs that probe repeatedly without waiting.
   failure::Doubt probing_;
   int probed_peer_ = 0;
   std::optional<failure::Texts> texts_;
@@ -303,7 +305,7 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   // By the progress thread's last look.
   std::atomic<std::uint32_t> visits_seen_{0};
   bool awaited_gpu_ = false;
-  // What the progress thread has last seen a stream wait for.
+  // The operation for which a stream was last seen to wait.
   std::weak_ptr<Operation> held_;
   std::optional<live::LongWait> held_wait_;
 
@@ -337,9 +339,9 @@ class CallGuard {
   const bool shortly_;
 };
 
-// A user thread's turn, lent to whoever moves calls under way for as long as this lives: for calls
-// of the GPUs' driver, which may keep their caller waiting until streams go on, and these wait for
-// calls under way. Meanwhile this thread touches nothing that the turn guards.
+// During this object's life, a user thread lends its turn to threads that move pending calls. The
+// GPU driver may block until streams go on, and streams may wait for pending calls. So the turn is
+// lent around driver calls. This thread then touches nothing that the turn guards.
 class LentTurn {
  public:
   explicit LentTurn(Core& core) noexcept : core_(core.runner().busy() ? &core : nullptr) {

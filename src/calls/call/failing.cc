@@ -1,4 +1,4 @@
-// How a communicator comes to its end, and what it says of it.
+// The end of a communicator, and its reports.
 #include <fmt/format.h>
 
 #include <atomic>
@@ -151,7 +151,7 @@ void Core::compare_last_calls() {
   if (rank() < 0 || surroundings_->has_left()) return;
   if (!group_->failed()) {
     hear_of_last_calls();
-    // Of two ranks that close at once, one at least sees the other's records.
+    // If two ranks close at once, at least one sees the other's records.
     std::atomic_thread_fence(std::memory_order_seq_cst);
     raise_any(ledger_->compare_ended(group_->last_sequence(rank())));
   } else if (!told_.load(std::memory_order_relaxed) &&
@@ -160,7 +160,7 @@ void Core::compare_last_calls() {
   }
 }
 
-// Ranks of other hosts are not waited for long: the one that closes last hears of this one.
+// Waits only briefly for ranks of other hosts: the rank that closes last hears of this one's calls.
 void Core::hear_of_last_calls() {
   const std::uint64_t last = group_->last_sequence(rank());
   if (!group_->spans() || last == 0) return;

@@ -10,14 +10,14 @@ using failure::Verdict;
 
 namespace {
 
-// Between two questions of a rank that does not wait: what comes of them is news of no hurry.
+// Interval between requests of a rank that does not wait: their answers are not urgent.
 constexpr auto kAskInPassing = std::chrono::milliseconds(100);
 
 }  // namespace
 
-// A fingerprint is of all calls so far, so that the newest call that both have announced stands for
-// those before it. Other hosts tell what they have announced when they are asked, which nobody does
-// who never waits: so a rank asks where it is ahead of what it knows of them.
+// A fingerprint covers all calls so far, so comparing the newest call that both have announced is
+// enough. Other hosts send their announcements on request, and only waiting ranks request them. So
+// this requests them if the rank is ahead of its knowledge.
 Verdict Ledger::compare_ended(std::uint64_t sequence) {
   bool is_ahead = false;
   for (int i = 0; i < group_.size(); ++i) {
@@ -31,7 +31,8 @@ Verdict Ledger::compare_ended(std::uint64_t sequence) {
     const auto own = group_.find(group_.rank(), common);
     const auto theirs = group_.find(i, common);
     if (!own || !theirs || own->fingerprint == theirs->fingerprint) continue;
-    // Who has ended a call that another refuses begins anew with the next.
+    // After a refused call, a rank that had ended that call restarts its fingerprint with the next
+    // one.
     if (group_.refused(common)) continue;
     auto verdict = confirm(i, common);
     if (!std::holds_alternative<std::monostate>(verdict)) return verdict;
@@ -70,7 +71,8 @@ Verdict Ledger::confirm(int peer, std::uint64_t sequence) {
     return differed;
   }
   if (!anew) return {};
-  // This rank may have given its part before it could hear of a refusal: it begins anew now.
+  // This rank may have sent its part before it heard of the refusal: it restarts its fingerprint
+  // now.
   for (std::uint64_t at = sequence + 1; at <= group_.last_sequence(group_.rank()); ++at) {
     const auto own = group_.find(group_.rank(), at);
     if (own) anew = base::mix(*anew, hash_of(own->signature));

@@ -1,5 +1,5 @@
-// The calls of one rank in one group, in their order: each gets a number and a fingerprint, and is
-// announced; what others have announced is compared with it.
+// The calls of one rank in one group, in their order. Each gets a number and a fingerprint, and is
+// announced. The others' announcements are compared with it.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ class Ledger {
   explicit Ledger(control::GroupControl& group)
       : group_(group), compared_(static_cast<std::size_t>(group.size())) {}
 
-  // A hash of the signature; mixed together, those of all calls so far are the fingerprint.
+  // A hash of the signature. The fingerprint mixes the hashes of all calls so far.
   static std::uint64_t hash_of(const engine::Signature& s) noexcept {
     std::uint64_t hash;
     static_assert(offsetof(engine::Signature, count) == sizeof(hash));
@@ -35,12 +35,12 @@ class Ledger {
 
   // The number of the last call.
   std::uint64_t last() const noexcept { return newest_; }
-  // The next call's number, which is its from now on.
+  // Takes the next call's number.
   std::uint64_t next() noexcept { return ++newest_; }
   std::uint64_t fingerprint() const noexcept { return fingerprint_; }
 
-  // Gives the call, which has its number, its fingerprint, when all before it have ended or been
-  // refused, and announces it. `hash`: of `shown`, which is what the others read.
+  // Sets the fingerprint of the call, which already has its number, and announces it. All earlier
+  // calls have ended or been refused. `hash` is that of `shown`, which the others read.
   void announce(engine::Call& call, std::uint64_t hash, const engine::Signature& shown) noexcept {
     fingerprint_ = base::mix(fingerprint_, hash);
     call.fingerprint = fingerprint_;
@@ -50,20 +50,20 @@ class Ledger {
   void finish(std::uint64_t sequence, bool well) noexcept { group_.finish(sequence, well); }
 
   // --- Refusals -------------------------------------------------------------------------------
-  // Announces that this rank does not begin the call. `GroupControl::may_refuse` says when.
+  // Announces that this rank does not begin the call. `GroupControl::may_refuse` says when it may.
   void refuse(std::uint64_t sequence, engine::Kind kind, std::string_view reason) noexcept {
     begin_anew_after(sequence);
     group_.refuse(sequence, kind, reason);
   }
-  // All calls before a refused one are settled: whoever sees it starts with a new fingerprint.
+  // All calls before a refused one are settled, so each rank that sees it restarts its fingerprint.
   void begin_anew_after(std::uint64_t refused) noexcept { fingerprint_ = fingerprint_after(refused); }
 
   // --- Comparing ------------------------------------------------------------------------------
-  // A peer's fingerprint differs from this rank's: have they called the same, up to `sequence`?
-  // Nothing: they have, and there was a refusal. See engine::Consistency.
+  // A peer's fingerprint differs from this rank's. Finds out whether both made the same calls, up to
+  // `sequence`. No verdict: they did, and there was a refusal. See engine::Consistency.
   failure::Verdict confirm(int peer, std::uint64_t sequence);
-  // For engines that do not compare fingerprints: what has ended here may have been something else
-  // elsewhere.
+  // For engines that do not compare fingerprints: finds out whether a call that has ended here was
+  // a different one elsewhere.
   failure::Verdict compare_ended(std::uint64_t sequence);
 
  private:
@@ -74,7 +74,8 @@ class Ledger {
   control::GroupControl& group_;
   std::uint64_t newest_ = 0;
   std::uint64_t fingerprint_ = 0;  // of all calls so far
-  std::vector<std::uint64_t> compared_;  // by member: up to which call; see compare_ended
+  // by member: number of the last compared call; see compare_ended
+  std::vector<std::uint64_t> compared_;
 };
 
 }  // namespace hocket::call

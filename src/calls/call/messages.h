@@ -13,7 +13,8 @@
 
 namespace hocket::call {
 
-// A resource: a message under way, taken back, synchronously, unless it was seen done.
+// A resource: a message in progress. The destructor cancels it, synchronously, unless it has been
+// seen done.
 class OwnedMessage {
  public:
   OwnedMessage() noexcept = default;  // none
@@ -36,7 +37,7 @@ class OwnedMessage {
     if (!std::exchange(done_, true)) via_->cancel(id_);
   }
 
-  // Throws engine::EnvelopeMismatch where the two sides disagree, each time.
+  // Throws engine::EnvelopeMismatch at each call if the two sides disagree.
   bool done(engine::Envelope* received = nullptr) {
     if (!done_) done_ = via_->test(id_, received);
     return done_;
@@ -49,24 +50,24 @@ class OwnedMessage {
   bool done_ = true;
 };
 
-// A resource: what a program sends or receives. It ends when its bytes may be used again.
+// A resource: a program's message. It ends when its buffer may be used again.
 struct MessageInFlight {
   failure::MessageCall call;
   OwnedMessage owned;
   TracedMessage traced;
-  engine::Envelope sender;  // of one that has been received: as it was sent
+  engine::Envelope sender;  // for a received message: the envelope as it was sent
 
   // Tells the trace. Once.
   void end(bool failed) noexcept;
 };
 
-// Ends when a message has come that `wanted` would take; `found` must outlive it.
+// A task that ends when a message has arrived that `wanted` matches; `found` must outlive it.
 engine::Task await(engine::PointToPoint& via, engine::Envelope wanted, Received& found);
 
-// What a program is told of a message.
+// The program's view of a received message.
 Received received_of(const engine::Envelope& sent) noexcept;
 
-// Whether an array that is sent shares memory with one that is received into.
+// True if the sent array shares memory with an array that is received into.
 bool is_received_into(ConstArrayView in, std::span<const Incoming> incoming) noexcept;
 
 }  // namespace hocket::call

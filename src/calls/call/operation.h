@@ -26,15 +26,16 @@ namespace hocket::call {
 
 class Core;
 
-// What a step needs to know: the task, what it waits for, and until when. A resource, of whoever
-// waits or of the queue; see Runner::step.
+// The state for steps of a call: the task, the awaited ranks, and the deadline. A resource of the
+// waiting thread or of the queue; see Runner::step.
 struct Stepped {
   engine::Task task;
   MessageInFlight* message = nullptr;  // in place of a task
   failure::Awaited awaited;
   Duration allowed{};
-  std::optional<base::Deadline> deadline;  // absent: from the first look on
-  bool runs_program = false;  // see engine::CollectiveEngine; has a deadline from its start on
+  std::optional<base::Deadline> deadline;  // absent: starts at the first look
+  // see engine::CollectiveEngine; it then has a deadline from its start on
+  bool runs_program = false;
   failure::Doubt doubt;
   engine::Signature shown;  // a collective's, as the others know it
 
@@ -50,29 +51,29 @@ struct Stepped {
   }
 };
 
-// Carries a call of arrays that the host's engines cannot reach, on copies of them.
+// Carries a call on host copies of arrays that the host's engines cannot reach.
 class Carrying {
  public:
   virtual ~Carrying() = default;
-  // `arrived` is called once what goes in is there, before any of it is overwritten.
+  // Calls `arrived` once the input is in place, before any of it is overwritten.
   virtual engine::Task carry(engine::CollectiveEngine& engine,
                              const engine::Call& call,
                              std::function<void()> arrived) = 0;
-  // Whether the program's call waits for the end, and so hears of an error.
+  // True if the program's call waits for the end, and so gets errors.
   virtual bool is_awaited() const noexcept = 0;
 };
 
-// The place behind a call on its stream, where that goes on by itself.
+// The position after a call on its stream, if the stream carries the call.
 class StreamMark {
  public:
   virtual ~StreamMark() = default;
-  // Whether the stream has passed it. Throws DeviceError where a kernel failed.
+  // True if the stream has passed it. Throws DeviceError if a kernel failed.
   virtual bool passed() const = 0;
-  // Has later work of `stream` wait for it.
+  // Makes later work of `stream` wait for it.
   virtual void hold(StreamRef stream) const = 0;
 };
 
-// Rung by whichever of several operations ends first. A resource of the thread that waits for them.
+// Rung by the first of several operations that ends. A resource of the thread that waits for them.
 class Bell {
  public:
   // Never waits.
@@ -86,8 +87,8 @@ class Bell {
   bool rung_ = false;  // guarded by mutex_
 };
 
-// What a Work holds. A resource, shared by it and by the runner's queue. What is public is guarded
-// by the communicator's turn; the rest by its own means.
+// The state of a Work. A resource, shared with the runner's queue. Public members are guarded by
+// the communicator's turn; the others are safe by themselves.
 class Operation {
  public:
   Operation(std::shared_ptr<Core> owner, base::Deadline deadline, Duration allowed)
@@ -104,22 +105,23 @@ class Operation {
   Plan plan;
   CallStorage storage;
   MessageInFlight message;           // where it is one
-  std::optional<Received> received;  // of one that comes: who sent; written before done
-  // A call that this rank does not begin, and why: to be announced when its turn comes.
+  std::optional<Received> received;  // for a receive: the sender; written before done
+  // The reason why this rank does not begin the call; announced when the call's turn comes.
   std::optional<std::string> refusal;
   std::exception_ptr refused_by;  // where it could not be started: what stood in its way
   // Calls of GPUs.
   std::shared_ptr<Carrying> carrying;
   std::shared_ptr<StreamMark> mark;
-  std::atomic<bool> dropped{false};  // by a program that has not been told of its error
-  std::shared_ptr<void> keep;        // what the call points to, where that is not `storage`
+  std::atomic<bool> dropped{false};  // by a program that has not seen its error
+  std::shared_ptr<void> keep;        // owner of data that the call refers to, besides `storage`
 
   std::uint64_t sequence() const noexcept { return call.sequence(); }
   void set_sequence(std::uint64_t sequence) noexcept {
     call.awaited.sequence = sequence;
     plan.call.sequence = sequence;
   }
-  // Whether it is carried for a GPU, in a call that has returned: of an error nobody would hear.
+  // True if it is carried for a GPU by a call that has returned, so that no caller would get an
+  // error.
   bool is_unheard() const noexcept {
     return carrying != nullptr && !carrying->is_awaited() && mark == nullptr;
   }
@@ -132,7 +134,7 @@ class Operation {
   void rethrow();
   bool told() const noexcept { return told_; }
   void on_done(std::function<void()> f);
-  // Whether somebody is to be told.
+  // True if a callback or a bell waits for the end.
   bool has_callback() {
     const std::lock_guard lock(mutex_);
     return !callbacks_.empty() || !bells_.empty();
@@ -145,13 +147,14 @@ class Operation {
   std::exception_ptr error_;  // written before done_
   bool told_ = false;         // of it; the program's
   std::atomic<bool> done_{false};
-  std::atomic<std::uintptr_t> waiter_{0};  // who waits, by this_thread(); 0: nobody
+  std::atomic<std::uintptr_t> waiter_{0};  // the waiting thread, by this_thread(); 0: none
   std::mutex mutex_;                       // guards the next
   std::vector<std::function<void()>> callbacks_;
   std::vector<Bell*> bells_;
 };
 
-// A value for as long as this thread waits for an operation: whoever ends it wakes this thread.
+// A value for the length of this thread's wait for an operation: the thread that ends it wakes this
+// one.
 class Awaiting {
  public:
   explicit Awaiting(Operation& operation) noexcept : operation_(operation) {

@@ -1,4 +1,4 @@
-// From a request to a plan: the call as engines want it, and who carries it.
+// Makes plans from requests: the call in the engines' form, and the engine that carries it.
 #pragma once
 
 #include <cstdint>
@@ -18,24 +18,24 @@ class HostControl;
 
 namespace hocket::call {
 
-// What a group's calls are carried by.
+// The engines that carry a group's calls.
 struct Engines {
   std::vector<std::unique_ptr<engine::CollectiveEngine>> collectives;  // best first on ties
   std::unique_ptr<engine::PointToPoint> messages;
 };
 
-// A call that has been checked, and what follows from its signature. A value.
+// A checked call, and data that follows from its signature. A value.
 struct Plan {
   engine::Call call;
   engine::CollectiveEngine* engine = nullptr;
-  std::uint64_t hash = 0;  // what the fingerprint takes in; see Ledger::hash_of
+  std::uint64_t hash = 0;  // for the fingerprint; see Ledger::hash_of
 };
 
 // A resource of one group's rank. In the communicator's turn.
 class Planner {
  public:
-  // `reaches_all`: every member reaches this host's segment, so that symmetric arrays can be known
-  // by their addresses.
+  // `reaches_all`: every member reaches this host's segment, so that symmetric arrays can be
+  // recognized by their addresses.
   Planner(std::string communicator,
           RankAndSize place,
           const control::HostControl& host,
@@ -46,17 +46,16 @@ class Planner {
         reaches_all_(reaches_all) {}
 
   const RankAndSize& place() const noexcept { return place_; }
-  // Which outlive this, and must be set before the first plan.
+  // Call it before the first plan. The engines must outlive this.
   void set_engines(const Engines& engines) noexcept { engines_ = &engines; }
 
-  // `shown`: what the records say, where that is not the call itself. `like`: the plan of a call
-  // before; where that has the same signature, its engine is right here too. Throws
-  // InvalidArgument.
+  // `shown` is what the records show, if not the call itself. `like` is the plan of an earlier
+  // call; with the same signature, its engine is used. Throws InvalidArgument.
   Plan plan(const Request& request,
             CallStorage& storage,
             const engine::Signature* shown = nullptr,
             const Plan* like = nullptr);
-  // The best engine for it. Throws InvalidArgument where none carries it.
+  // The best engine for the signature. Throws InvalidArgument if no engine carries it.
   engine::CollectiveEngine& choose(const engine::Signature& signature) const;
 
  private:

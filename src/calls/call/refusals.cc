@@ -1,6 +1,6 @@
-// Calls that a rank does not begin. Whatever stands in its way, arguments that are bad or memory
-// that is not there, the call takes its number and is announced as refused, so that the others hear
-// of it at once instead of waiting, and all stay in step.
+// Calls that a rank does not begin, for example because of bad arguments or lack of memory. The
+// call takes its number and is announced as refused. So the others hear of it at once instead of
+// waiting, and all ranks stay in step.
 #include <fmt/format.h>
 
 #include "calls/call/core.h"
@@ -93,7 +93,7 @@ void Core::refuse_next(Kind kind) {
       require_usable();
       announce_refusal(ledger_->next(), kind, reason.view());
     } catch (const Error&) {
-      // Nobody waits for this rank: the communicator has ended, or another thread is in it.
+      // No rank waits for this one: the communicator has ended, or another thread is in it.
     }
     throw;
   }
@@ -105,8 +105,8 @@ void Core::refuse_call(Kind kind, const std::string& reason) {
   refuse(kind, InvalidArgument(reason));
 }
 
-// What ends a call that has begun, by whatever is no error of the group's so far: the others wait
-// for what this rank does not give any more.
+// Ends the group after an exception ended a started call, unless it is already a failure of the
+// group: the others wait for this rank's part.
 void Core::fail_caught(std::uint64_t sequence) noexcept {
   if (group_->failed()) return;
   try {

@@ -1,4 +1,4 @@
-// What a public verb asks for, before anything is checked.
+// The request of a public function, before anything is checked.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace hocket::call {
 
-// Of an array or a segment: sums of such do not wrap around.
+// Largest size of an array or a segment: sums of a few do not overflow.
 inline constexpr std::size_t kMostBytes = std::size_t{1} << 60;
 
 // A value; views into the caller's arrays.
@@ -25,19 +25,19 @@ struct Request {
   int root = 0;
   Parts in_parts = {};
   Parts out_parts = {};
-  std::uint64_t digest = 0;  // a hash of what else must agree; 0: nothing
+  std::uint64_t digest = 0;  // a hash of further data that must agree; 0: none
   std::optional<Duration> deadline = {};
   std::optional<StreamRef> stream = {};
 
-  // Whether it is a call of GPUs: then it is put on a stream.
+  // True for a call of GPUs, which is put on a stream.
   bool is_device() const noexcept {
     return in.memory() != MemoryKind::kHost || out.memory() != MemoryKind::kHost ||
            (kind == engine::Kind::kBarrier && stream.has_value());
   }
 };
 
-// Whether `b` asks for the same as `a` of the same memory, so that what was found of one holds for
-// the other. Requests with parts never do: the parts' values are not compared.
+// True if `b` asks for the same as `a`, on the same memory, so that `a`'s plan is valid for `b`.
+// Requests with parts never do: the parts' values are not compared.
 inline bool repeats(const Request& a, const Request& b) noexcept {
   const auto same = [](const auto& x, const auto& y) {
     return x.data() == y.data() && x.count() == y.count() && x.dtype() == y.dtype() &&
@@ -48,28 +48,28 @@ inline bool repeats(const Request& a, const Request& b) noexcept {
          a.stream.has_value() == b.stream.has_value() && !is_listed(b.kind);
 }
 
-// Byte positions of the v-forms' parts: what a Call points to. A resource that lives as long as its
+// Byte offsets of the v-forms' parts, to which a Call points. A resource that lives as long as its
 // Call; empty, and without allocation, for regular calls.
 struct CallStorage {
   std::vector<std::size_t> positions;
 };
 
-// A rank of a group of so many: what checking needs to know of it. A value.
+// A rank and the size of its group, for checks. A value.
 struct RankAndSize {
   int rank;
   int size;
 };
 
-// What is wrong with an array that cannot be: of no element type, at no address, or of more bytes
-// than can be counted. Empty: nothing.
+// Describes the fault of an impossible array: no element type, no address, or too many bytes.
+// Empty: none.
 std::string fault_of(ConstArrayView array, std::string_view name);
-// Throws InvalidArgument where there is such a fault.
+// Throws InvalidArgument if there is such a fault.
 inline void require_array(ConstArrayView array, std::string_view name) {
   if (const std::string fault = fault_of(array, name); !fault.empty()) throw InvalidArgument(fault);
 }
 
-// Checks a request and writes it down as engines want it. Throws InvalidArgument, naming argument,
-// found and expected; has no effects.
+// Checks a request and converts it to the engines' form. Throws InvalidArgument that names the
+// argument, its value and what was expected. Has no side effects.
 engine::Call check(const Request& request, const RankAndSize& place, CallStorage& storage);
 
 }  // namespace hocket::call

@@ -56,7 +56,8 @@ bool Runner::step(Stepped& call, bool look) {
       if (!call.deadline->has_passed()) return false;
       verdict = inquiry_.lateness(call.awaited, call.allowed);
     }
-    // It may have ended well meanwhile: what whoever failed had sent before is there by now.
+    // The call may have succeeded meanwhile: data that the failed rank had sent before is there by
+    // now.
     for (int looks = 0; looks < kLastLooks; ++looks) {
       const bool moved = call.sequence() == 0 && engines_.messages->progress();
       if (call.step() == Poll::kDone) return end_in_time(call);
@@ -81,8 +82,8 @@ bool Runner::step(Stepped& call, bool look) {
   }
 }
 
-// The others do not wait longer for a function of the program's, and its own rank does not get
-// a result of a call that has ended for them.
+// The others stop waiting at the deadline even while this rank runs a user's function. So this rank
+// must not return a result of a call that has failed for them.
 void Runner::require_in_time(const Stepped& call) {
   if (call.deadline->has_passed()) {
     owner_.raise(inquiry_.lateness(call.awaited, call.allowed));
@@ -121,7 +122,7 @@ void Runner::drive(std::span<Stepped> calls) {
   }
 }
 
-// One step of each. Puts those that have not ended first, and says how many they are.
+// One step of each call. Moves those that have not ended to the front, and returns their number.
 std::size_t Runner::step_all(std::span<Stepped> calls, bool look) {
   std::size_t left = 0;
   for (std::size_t i = 0; i < calls.size(); ++i) {
@@ -132,7 +133,7 @@ std::size_t Runner::step_all(std::span<Stepped> calls, bool look) {
   return left;
 }
 
-// True when all have ended after all; throws when one of them waits for a rank that has returned.
+// Returns true if all calls have ended. Throws if one waits for a rank that has returned.
 bool Runner::look_for_returned(std::span<Stepped> calls) {
   std::optional<Failure> returned;
   for (const Stepped& call : calls) {
@@ -140,7 +141,7 @@ bool Runner::look_for_returned(std::span<Stepped> calls) {
   }
   if (!returned) return false;
   if (calls.front().sequence() == 0) engines_.messages->progress();
-  if (step_all(calls, false) == 0) return true;  // what that one has given before had come
+  if (step_all(calls, false) == 0) return true;  // data that the rank had sent before had arrived
   for (Stepped& call : calls) call.reset();
   owner_.raise(*returned);
 }
@@ -209,7 +210,7 @@ bool Runner::advance(bool look) {
   });
 }
 
-// Runs a step of what others wait for. What it throws ends all that is under way.
+// Runs a step of calls that others wait for. An exception ends all pending calls.
 template <typename Part>
 bool Runner::guarded(Part part) {
   bool moved = true;
@@ -251,8 +252,8 @@ bool Runner::advance_exchanges(bool look) {
   return moved;
 }
 
-// Looks at no more messages than have ended, where the carrier can tell how many did: they are
-// mostly the first ones.
+// Looks only at as many messages as have ended, if the carrier can count them; they are mostly the
+// first ones.
 bool Runner::end_messages() {
   const auto ended = engines_.messages->ended();
   std::size_t left = messages_.size();
@@ -270,8 +271,8 @@ bool Runner::end_messages() {
   return moved;
 }
 
-// Whether messages can still end well: of all where there is news, or one is late, else of a few,
-// whose look at the others' state is everybody's.
+// Checks whether messages can still succeed. It checks all if there is news of a loss, or if one is
+// late. If not, it checks a few; their look at the other ranks serves all.
 bool Runner::look_at_messages() {
   const bool looks_at_all = inquiry_.has_news() || first_message_deadline_.has_passed();
   if (looks_at_all) first_message_deadline_ = base::Deadline::never();
@@ -313,8 +314,8 @@ void Runner::add(std::shared_ptr<Operation> message) {
   });
 }
 
-// True when the operation has ended well; throws when it has ended otherwise for good, and with it
-// the communicator. A refusal by a peer ends this operation alone.
+// Returns true if the operation succeeded. Throws if it failed permanently, which also ends the
+// communicator. A refusal by a peer ends this operation alone.
 bool Runner::advance_one(Operation& operation, bool look) {
   const std::uint64_t sequence = operation.sequence();
   if (operation.refusal) {
@@ -368,7 +369,7 @@ bool Runner::start(Operation& operation) {
             : plan.engine->start(plan.call);
     return true;
   } catch (...) {
-    if (operation.carrying) throw;  // its call has returned, and nobody would hear of it
+    if (operation.carrying) throw;  // its call has returned, so no caller would get the error
     operation.refusal = failure::reason_of_caught().view();
     operation.refused_by = std::current_exception();
     return false;

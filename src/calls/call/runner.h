@@ -1,5 +1,5 @@
-// Moves calls from their start to their end: those that somebody waits for in place, and those under
-// way, the queue of collectives in their order and the messages in none.
+// Moves calls from start to end. A caller may wait for its calls in place. The others are pending:
+// collectives in a queue, in their order, and messages in no order.
 #pragma once
 
 #include <algorithm>
@@ -28,15 +28,15 @@
 
 namespace hocket::call {
 
-// What the runner tells whoever owns the calls, and asks of it.
+// The runner's interface to the owner of the calls.
 class Owner {
  public:
   virtual ~Owner() = default;
-  // Makes `failure` the group's, or learns of the one that came first, and throws that.
+  // Makes `failure` the group's, unless an earlier one exists, and throws the group's failure.
   [[noreturn]] void raise(const control::Failure& failure) {
     std::rethrow_exception(ended_by(failure));
   }
-  // Another rank has refused the call: throws that.
+  // Throws another rank's refusal of the call.
   [[noreturn]] void raise(const failure::Refusal& refusal) {
     std::rethrow_exception(refused_by(refusal));
   }
@@ -47,21 +47,21 @@ class Owner {
   }
   // Throws what the group has failed by.
   [[noreturn]] void raise_failure() { std::rethrow_exception(ended()); }
-  // A call that peers need has ended by the exception that is being handled.
+  // Ends the group if peers need a call that the exception being handled has ended.
   virtual void fail_caught(std::uint64_t sequence) noexcept = 0;
-  // A call of GPUs that the host carried has failed, with nobody to be told.
+  // A call of GPUs that the host carried has failed, and no caller waits for it.
   virtual void lose_device_call() noexcept = 0;
-  // A peer has refused a call whose Work the program has let go of.
+  // A peer has refused a call whose Work the program has dropped.
   virtual void miss(const Operation& operation) noexcept = 0;
 
  private:
-  // What those above throw.
+  // The exceptions that the functions above throw.
   virtual std::exception_ptr ended_by(const control::Failure& failure) = 0;
   virtual std::exception_ptr refused_by(const failure::Refusal& refusal) = 0;
   virtual std::exception_ptr ended() = 0;
 };
 
-// A resource of one group's rank, but for `concluding` in the communicator's turn.
+// A resource of one group's rank. Except for `concluding`, used in the communicator's turn.
 class Runner {
  public:
   Runner(Owner& owner,
@@ -124,18 +124,18 @@ class Runner {
   }
   void publish_refusal(std::uint64_t sequence, engine::Kind kind, std::string_view reason);
 
-  // One step. True when the call has ended well; throws when it has ended otherwise, for good.
-  // `look`: see as well whether it can still end well.
+  // One step. Returns true when the call has succeeded; throws when it has failed. `look`: also
+  // check whether it can still succeed.
   bool step(Stepped& call, bool look);
   // Steps calls to their ends in this thread: one collective, or messages.
   void drive(std::span<Stepped> calls);
-  // One step of everything that is under way; true when something ended.
+  // One step of all pending calls; true if something ended.
   bool advance(bool look);
   // Counts the calls of `add` and `advance`. Any thread.
   std::uint32_t visits() const noexcept { return visits_.load(std::memory_order_relaxed); }
-  // Counts how often a call got ahead without ending: a waiter begins its pace anew then.
+  // Counts how often a call advanced without ending: a waiter then restarts its pace.
   std::uint32_t resumptions() const noexcept { return resumptions_; }
-  // Moves what is under way until `is_over()`. False: the deadline has passed before.
+  // Moves pending calls until `is_over()`. False: the deadline has passed first.
   template <typename IsOver>
   bool advance_until(IsOver is_over, base::Deadline deadline = base::Deadline::never()) {
     return advance_until(is_over, deadline, [] {});
@@ -161,16 +161,16 @@ class Runner {
 
   // --- The ends of calls under way ------------------------------------------------------------
   void fail_all(const std::exception_ptr& error) noexcept;
-  // Nothing where it has ended.
+  // Does nothing if it has ended.
   void give_up(Operation& operation, const std::exception_ptr& error) noexcept;
-  // Whether this thread runs the callback of one.
+  // True if this thread runs the callback of a call.
   bool is_concluding_here() const noexcept {
     return concluding_.load(std::memory_order_relaxed) == base::this_thread();
   }
-  // Whether a thread is at a step of what others wait for.
+  // True if a thread is at a step of calls that others wait for.
   bool is_stepping() const noexcept { return is_stepping_.load(std::memory_order_relaxed); }
 
-  // When to look by oneself at the latest: nobody rings when a GPU does what a call waits for.
+  // Sets the latest time of the next look. A GPU does not ring the doorbell when a call can go on.
   void set_next_look(std::function<base::Deadline()> next_look) {
     next_look_ = std::move(next_look);
   }
@@ -204,7 +204,8 @@ class Runner {
   bool start(Operation& operation);
   void check_deadlines();
   void conclude(Operation& operation, const std::exception_ptr& error) noexcept;
-  // Shows host-mates what messages this rank waits for; once more where there are others now.
+  // Shows the host's other ranks which messages this rank waits for. Call it again when they
+  // change.
   void show_messages(const failure::MessageCall& awaited);
   void hide_messages() noexcept;
   [[noreturn]] void raise_envelopes(const engine::EnvelopeMismatch& found, const Stepped& call);
@@ -218,7 +219,7 @@ class Runner {
   Tracing& tracing_;
   live::LongWaits& long_waits_;
   std::deque<std::shared_ptr<Operation>> queue_;       // collectives, in order
-  std::deque<std::shared_ptr<Operation>> messages_;    // those that are nothing else, in no order
+  std::deque<std::shared_ptr<Operation>> messages_;    // plain messages, in no order
   std::vector<std::shared_ptr<Operation>> exchanges_;  // messages that are tasks, as GPUs' are
   // No call of the queue, and none of `messages_`, is late before; looked at often, where there may
   // be thousands.

@@ -25,7 +25,7 @@ void Tracing::audit_in(std::shared_ptr<observe::AuditFile> audit) noexcept {
   is_on_ = file_ != nullptr || meter_.is_on() || auditing_.is_on();
 }
 
-// What is under way then has been given up.
+// A collective still in progress has been given up.
 Tracing::~Tracing() { collective_.end(true); }
 
 observe::TracedBegin Tracing::describe(const engine::Signature& signature,

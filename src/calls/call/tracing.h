@@ -1,4 +1,5 @@
-// What a communicator writes into the trace and the audit of its rank, and counts for metrics.
+// Writes a communicator's calls into the trace and the audit of its rank, and counts them for
+// metrics.
 #pragma once
 
 #include <cstdint>
@@ -31,9 +32,9 @@ void trace_during(Traced& traced, Part&& part) {
   traced.end(false);
 }
 
-// A resource: a message under way, which is traced until this ends, and counted, and audited where
-// it is told that it has ended well: only then may its array be read. As long as its communicator.
-// Empty: none of it.
+// A resource: a message in progress, which is traced and counted until this object ends. It is
+// audited only when `end` reports success, as its array may be read only then. Must not outlive its
+// communicator. Empty: does nothing.
 class TracedMessage {
  public:
   TracedMessage() noexcept = default;
@@ -48,7 +49,7 @@ class TracedMessage {
         from_(from),
         out_(out) {}
 
-  // What came may be of any rank and tag, and shorter than what it goes into.
+  // A received message may have any source and tag, and be shorter than the array.
   void set_sender(const Received& received) noexcept {
     span_.set_peer(received.source);
     from_.peer = received.source;
@@ -88,7 +89,7 @@ class TracedLaunch {
   observe::Span span_;
   live::Counted counted_;
 };
-// What begins and ends together, such as messages that are put on a stream at once.
+// Counts calls that begin and end together, such as messages put on a stream at once.
 class CountedTogether {
  public:
   void add(live::Counted one) { counted_.push_back(std::move(one)); }
@@ -116,10 +117,11 @@ class Tracing {
 
   bool is_on() const noexcept { return is_on_; }
   bool audits() const noexcept { return auditing_.is_on(); }
-  // From the next call on; null: no more.
+  // From the next call on; null: none.
   void audit_in(std::shared_ptr<observe::AuditFile> audit) noexcept;
 
-  // The collective under way: there is one at a time. `shown`: what it is called.
+  // Begins the collective in progress; there is one at a time. `shown` is the call as texts name
+  // it.
   void begin(const engine::Call& call,
              const engine::Signature& shown,
              std::string_view engine,
@@ -129,18 +131,18 @@ class Tracing {
     auditing_.end(failed);
     collective_.end(failed);
   }
-  // What a call that was begun with Arrays::kComing gives is there.
+  // The input of a call that began with Arrays::kComing has arrived.
   void arrived() noexcept { auditing_.arrived(); }
 
-  // The putting of a call on a GPU's stream.
+  // Traces putting a call on a GPU's stream.
   TracedLaunch device(const engine::Signature& call,
                       std::uint64_t sequence,
                       std::string_view engine) const;
-  // Whether somebody wants to know how long a call runs on its stream.
+  // True if metrics need the run time of calls on streams.
   bool times_streams() const noexcept { return meter_.is_on(); }
-  // That of a call that another measures.
+  // The counter of a call whose time is measured elsewhere.
   CountedTogether on_stream(const engine::Signature& call, std::string_view engine) const;
-  // Adds messages of GPUs; `engine`: who carries them.
+  // Adds messages of GPUs; `engine` carries them.
   void messages(CountedTogether& counted,
                 LiveTimed timed,
                 std::span<const Outgoing> outgoing,

@@ -28,13 +28,14 @@ void TurnLock::take_from_favourite() noexcept {
 
 bool TurnLock::try_enter(Who who, Who* found) noexcept {
   Who expected = Who::kNobody;
-  // Released, too: whoever finds this one in sees what it did before, as closing the communicator.
+  // This also releases: a thread that finds this one inside sees what it did before, such as
+  // closing the communicator.
   if (!holder_.compare_exchange_strong(expected, who, std::memory_order_acq_rel)) {
     if (found != nullptr) *found = expected;
     return false;
   }
   take_from_favourite();
-  // A user who has lent its place is in all the same, to other users.
+  // To other users, a user who has lent the turn is still inside.
   if (is_one_inside() || (who == Who::kUser && lent_.load(std::memory_order_acquire))) {
     leave();
     if (found != nullptr) *found = Who::kUser;
@@ -49,7 +50,7 @@ bool TurnLock::try_enter(Who who, Who* found) noexcept {
 }
 
 void TurnLock::lend() noexcept {
-  lent_.store(true, std::memory_order_relaxed);  // seen by whoever sees what follows
+  lent_.store(true, std::memory_order_relaxed);  // seen by threads that see what follows
   const Seat* seat = seat_of(this_thread());
   lent_shortly_ = seat != nullptr && seat->inside.load(std::memory_order_relaxed);
   if (lent_shortly_) {
@@ -67,7 +68,7 @@ void TurnLock::take_back() noexcept {
   }
   lent_.store(false, std::memory_order_relaxed);
   if (!lent_shortly_) return;
-  // In by the short way again, favourite or not: whoever comes sees that somebody is inside.
+  // Back inside by the fast path, favourite or not: a thread that comes sees that one is inside.
   seat_of(this_thread())->inside.store(true, std::memory_order_relaxed);
   leave();
 }

@@ -1,8 +1,8 @@
-// Who is at work on a communicator: one thread at a time, which is checked.
+// The lock of a communicator: one thread at a time uses it, which is checked.
 //
-// A thread that comes again and again gets a short way in, of two plain stores. Whoever else comes
-// takes it away first and pays for both with a fence on all processors (biased locking; Russell and
-// Detlefs, OOPSLA 2006).
+// A thread that comes repeatedly, the favourite, gets a fast path of two plain stores. Another
+// thread first takes that path away, and pays for both with a fence on all processors (biased
+// locking; Russell and Detlefs, OOPSLA 2006).
 #pragma once
 
 #include <array>
@@ -19,22 +19,22 @@ using base::this_thread;
 // A resource; safe from any thread.
 class TurnLock {
  public:
-  // kUser makes a call, and may stay; kWaiter, who waits for one that is under way, and kProgress
+  // kUser makes a call, and may stay inside. kWaiter, which waits for a pending call, and kProgress
   // take one step at a time.
   enum class Who : std::uint32_t { kNobody, kUser, kWaiter, kProgress };
 
-  // A thread that finds a step under way as often as this gives its processor away: the one at the
-  // step may have lost it, perhaps to this very thread.
+  // A thread that finds another at a step this many times gives its processor away. The other may
+  // have lost its processor, perhaps to this thread.
   static constexpr int kStepsMet = 64;
 
-  // `fences`: whether os::heavy_fence works in this process; without it there is no short way.
-  // `visits`: as many in a row make a favourite.
+  // `fences`: os::heavy_fence works in this process; without it there is no fast path. `visits`:
+  // this many in a row make a thread the favourite.
   explicit TurnLock(bool fences, int visits = 16) noexcept
       : fences_(fences), visits_wanted_(visits) {}
   TurnLock(const TurnLock&) = delete;
   TurnLock& operator=(const TurnLock&) = delete;
 
-  // The short way. True: in; leave the same way.
+  // The fast path. True: inside; leave by leave_shortly.
   bool enter_shortly() noexcept {
     const std::uintptr_t self = this_thread();
     if (favourite_.load(std::memory_order_relaxed) != self) return false;
@@ -50,45 +50,46 @@ class TurnLock {
     seat_of(this_thread())->inside.store(false, std::memory_order_release);
   }
 
-  // The long way. False: somebody is in, `found` says who.
+  // The slow path. False: another thread is inside; `found` is its role.
   bool try_enter(Who who, Who* found = nullptr) noexcept;
   void leave() noexcept { holder_.store(Who::kNobody, std::memory_order_release); }
-  // The same for a user's thread that leaves nothing under way behind: if it is always the same,
-  // it gets the short way.
+  // The same for a user's thread that leaves no pending calls. A thread that comes every time gets
+  // the fast path.
   void leave_quietly() noexcept;
 
-  // A user who is in lets others take steps meanwhile, and is still the user. `take_back` waits
-  // until the one who is at a step has ended it.
+  // A user inside lends the lock: others take steps meanwhile, and it stays the user. `take_back`
+  // waits for the thread at a step.
   void lend() noexcept;
   void take_back() noexcept;
 
-  // Whether the user who is in is this thread. Meant for who was told that a user is in: that one
-  // is who last came in by the long way, as a favourite has, too.
+  // True if this thread is the user inside. Call this only after `try_enter` reported a user.
+  // Favourites also enter once by the slow path, so `user_` names the current user.
   bool is_user_here() const noexcept {
     return user_.load(std::memory_order_relaxed) == this_thread();
   }
 
-  // Whether the progress thread is in. Meant for whoever is in.
+  // True if the progress thread is inside. Call it only inside.
   bool is_progress() const noexcept {
     return holder_.load(std::memory_order_relaxed) == Who::kProgress;
   }
 
  private:
-  // Of one thread that is or was the favourite, for good: one that was may still come in vain, and
-  // nobody else's mark may go with its own. Who finds no seat free has no short way.
+  // Each seat belongs to one thread for the life of the lock, because a former favourite may still
+  // try the fast path and must not clear another thread's mark. A thread that finds no free seat
+  // takes the slow path.
   struct Seat {
     base::Atomic<std::uintptr_t> owner{0};
-    base::Atomic<bool> inside{false};  // it is in, by the short way
+    base::Atomic<bool> inside{false};  // inside by the fast path
   };
 
-  // Null: it has none. Threads find their own, whatever the others do meanwhile.
+  // Null: the thread has none. A thread always finds its own seat, whatever others do.
   Seat* seat_of(std::uintptr_t thread) noexcept {
     for (Seat& seat : seats_) {
       if (seat.owner.load(std::memory_order_relaxed) == thread) return &seat;
     }
     return nullptr;
   }
-  bool has_seat(std::uintptr_t thread) noexcept;  // takes one if there is one
+  bool has_seat(std::uintptr_t thread) noexcept;  // takes a free seat if the thread has none
   bool is_one_inside() const noexcept;
   void take_from_favourite() noexcept;
 
@@ -97,10 +98,10 @@ class TurnLock {
   base::Atomic<std::uintptr_t> favourite_{0};
   std::array<Seat, 4> seats_;
   base::Atomic<Who> holder_{Who::kNobody};
-  base::Atomic<std::uintptr_t> user_{0};  // the last user who came in by the long way
-  base::Atomic<bool> lent_{false};        // by a user who comes back
-  bool lent_shortly_ = false;             // and came by the short way; the lender's
-  // Guarded by being in the long way.
+  base::Atomic<std::uintptr_t> user_{0};  // the last user that entered by the slow path
+  base::Atomic<bool> lent_{false};        // by a user that will take it back
+  bool lent_shortly_ = false;             // the lender entered by the fast path; only it uses this
+  // Guarded by the slow path.
   std::uintptr_t visitor_ = 0;
   int visits_ = 0;
 };

@@ -39,8 +39,8 @@ bool Waiter::pause_slowly() noexcept {
     sched_yield();
     if (host_.may_spin()) lost_turn(before);
     if (!host_.may_spin() && asks_ == control::HostControl::Asks::kCaller) host_.tell_processor();
-    // It may have been long, as others had the processor; but mostly who was waited for had it, and
-    // there is nothing else to look at.
+    // The yield may have been long, as others had the processor. Mostly the awaited rank had it,
+    // and a look at other things is not needed.
     return polls_ > spins_ + 1 || pauses_ % kYieldsALook == 0;
   }
   // Announce the sleep; the caller polls once more before the next pause sleeps.

@@ -1,4 +1,4 @@
-// How a thread waits for a peer: spin while that can pay, then give the processor away, then sleep.
+// A thread's wait for a peer: it spins while that can pay, then yields its processor, then sleeps.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,7 @@
 
 namespace hocket::call {
 
-// How often to look by oneself for what a GPU does, which rings nobody.
+// Interval between looks at a GPU, which does not ring the doorbell.
 inline constexpr std::chrono::milliseconds kGpuLook{1};
 
 // A value for the length of one wait. Use:
@@ -21,12 +21,12 @@ inline constexpr std::chrono::milliseconds kGpuLook{1};
 //       ...
 //     }
 //
-// `pause` gets slower the longer it is called; once it wants to sleep it does so on the rank's
-// doorbell, which whoever moves the wait forward rings. `check` must notice what rings the bell
+// Successive calls of `pause` get slower. At last it sleeps on the rank's doorbell, which is rung
+// by the thread that moves the wait forward. `check` must notice all events that ring the bell,
 // too.
 class Waiter {
  public:
-  // A caller who waits has nothing better to do than to spin; a thread in the background has.
+  // A waiting caller has nothing better to do than to spin; a background thread has.
   enum class Patience : std::uint8_t { kCaller, kBackground };
   explicit Waiter(control::HostControl& host, Patience patience = Patience::kCaller) noexcept
       : host_(host),
@@ -37,7 +37,7 @@ class Waiter {
         asks_(patience == Patience::kCaller ? control::HostControl::Asks::kCaller
                                             : control::HostControl::Asks::kBackground) {}
 
-  // True when it is time to look at what else may have happened.
+  // True when it is time to check for other events.
   bool pause() noexcept {
     if (armed_) return sleep();
     ++pauses_;
@@ -51,41 +51,43 @@ class Waiter {
     }
     return pause_slowly();
   }
-  // Something moved, be it one step of a long call: begin again. Without this a call that takes
-  // longer than the spin would sleep at each of its steps.
+  // Something moved, even one step of a long call: restart the pace. Without this, a call longer
+  // than the spin would sleep at each of its steps.
   void moved() noexcept {
     disarm();
     polls_ = 0;
     crowded_ = false;
     looked_at_ = {};
   }
-  // Another thread of this process was at the step. Found there again and again, it may have lost
-  // its processor, perhaps to this very thread.
+  // Another thread of this process was at the step. If it is found there repeatedly, it may have
+  // lost its processor, perhaps to this thread.
   void met_another() noexcept;
   // Other words to wake up by; they must live as long as the wait.
   void also(std::span<const os::FutexWait> words) noexcept { more_ = words; }
-  // The latest time to wake up, for whoever has a deadline to keep.
+  // Sets the latest time to wake up, such as a deadline.
   void wake_by(base::Deadline deadline) noexcept { deadline_ = deadline; }
   ~Waiter() { disarm(); }
   Waiter(const Waiter&) = delete;
   Waiter& operator=(const Waiter&) = delete;
 
  private:
-  // At first without the processor's pause, which in a virtual machine may cost more than what is
-  // waited for.
+  // The first polls leave out the processor's pause instruction, which in a virtual machine may
+  // take longer than the awaited event.
   static constexpr std::uint32_t kEagerPolls = 4'000;
   static constexpr std::uint32_t kSpins = 20'000;  // about a millisecond
   static constexpr std::uint32_t kShortSpins = 2'000;
   static constexpr std::uint32_t kPollsALook = 2'048;  // a tenth of a millisecond
-  static constexpr std::uint32_t kCrowdPolls = 256;    // when to ask first whether a peer is here
-  static constexpr std::uint32_t kYields = 100;        // where there is a processor a rank
-  static constexpr std::uint32_t kCrowdedYields = 20;  // where there is not
+  // first check whether a peer is on this processor
+  static constexpr std::uint32_t kCrowdPolls = 256;
+  static constexpr std::uint32_t kYields = 100;        // if there is a processor for each rank
+  static constexpr std::uint32_t kCrowdedYields = 20;  // if there is not
   static constexpr std::uint32_t kYieldsALook = 16;
-  // A rank that lost its processor for so long, others want it: it waited for a scheduling round.
+  // A rank that lost its processor for this long waited for a scheduling round: others want the
+  // processor.
   static constexpr std::chrono::milliseconds kLostTurn{2};
   static constexpr std::uint32_t kBusySpins = 1'000;  // while the machine is busy
   using Clock = std::chrono::steady_clock;
-  // Whether to stop spinning: a peer was last seen on this processor, or others want it.
+  // True if spinning must stop: a peer was last seen on this processor, or others want it.
   bool keeps_others_away() noexcept;
   bool lost_turn(Clock::time_point before) noexcept;
   bool pause_slowly() noexcept;
@@ -99,7 +101,7 @@ class Waiter {
   std::uint32_t pauses_ = 0;  // since the wait began, so that looks keep their rate
   Clock::time_point looked_at_{};
   std::uint32_t met_ = 0;
-  bool crowded_ = false;  // whoever is waited for may need this very processor
+  bool crowded_ = false;  // the awaited rank may need this processor
   bool armed_ = false;    // announced as a sleeper; polled once more since
   std::uint32_t ticket_ = 0;
   base::Deadline deadline_ = base::Deadline::never();

@@ -1,4 +1,4 @@
-// How threads wait for calls under way: a program's for its Work, and the progress thread for all.
+// Waits for pending calls: a program's wait for its Work, and the progress thread's for all.
 #include "calls/call/core.h"
 #include "foundation/base/poll.h"
 
@@ -21,7 +21,7 @@ class Core::Step {
   Step(const Step&) = delete;
   Step& operator=(const Step&) = delete;
   explicit operator bool() const noexcept { return is_in_; }
-  // Whether it is this thread that is in, as a user.
+  // True if this thread is already inside, as a user.
   bool is_within_call() const noexcept {
     return found_ == TurnLock::Who::kUser && core_.turn_.is_user_here();
   }
@@ -71,8 +71,8 @@ bool Core::wait(Operation& operation, Deadline until) {
   return true;
 }
 
-// In the turn, for a call that the program waits for. What a rank has given before it returned may
-// have come since.
+// Looks in the turn for ranks that have returned, for a call that the program waits for. Data that
+// such a rank sent before may have arrived since.
 void Core::look_for_returned(Operation& operation) noexcept {
   if (operation.done()) return;
   const auto returned = inquiry_->find_returned(operation.call.awaited);
@@ -86,7 +86,7 @@ void Core::look_for_returned(Operation& operation) noexcept {
   }
 }
 
-// The same for those whose end somebody is to be told of, as event loops are.
+// The same for calls whose end a callback awaits, as event loops do.
 void Core::look_for_returned() noexcept {
   std::shared_ptr<Operation> call, message;
   const auto note = [this](std::shared_ptr<Operation>& found, const auto& operation) {
@@ -100,8 +100,8 @@ void Core::look_for_returned() noexcept {
   if (message) look_for_returned(*message);
 }
 
-// The program may wait for a stream, which tells nobody: so this thread warns of what that waits
-// for.
+// The program may wait for a stream, which gives no warnings. So this thread warns about the call
+// that the stream waits for.
 void Core::look_at_streams() noexcept {
   const auto now = runner_->of_gpus();
   if (held_wait_ && (now == nullptr || now != held_.lock())) {
@@ -151,7 +151,7 @@ Core::Turn Core::progress() noexcept {
     awaited_gpu_ = left && awaits_gpu();
     visits_seen_.store(runner_->visits(), std::memory_order_relaxed);
   }
-  // Who waits may have found this thread at it, and gone to sleep.
+  // A waiting thread may have found this thread at work, and gone to sleep.
   control::HostControl& host = surroundings_->host();
   if (moved) host.ring(host.self());
   if (!left) return Turn::kNothingLeft;
@@ -165,7 +165,8 @@ void Core::abandon(Operation& operation) noexcept {
   failure.sequence = operation.sequence();
   failure.signature = operation.call.shown;
   group_->fail(failure);
-  // In a callback nobody can take a step before this has returned; here nothing is at one.
+  // In a callback no other thread can take a step before this returns, and here no thread is at
+  // one.
   if (is_in_callback()) {
     try {
       raise_failure();
@@ -187,7 +188,7 @@ void Core::abandon(Operation& operation) noexcept {
 namespace {
 
 constexpr auto kStreamPoll = std::chrono::microseconds(20);
-// How long the kernels of a call that has failed are waited for. They are told within 50 ms.
+// Time limit for the kernels of a failed call, which see the failure within 50 ms.
 constexpr auto kFailedStreamWork = std::chrono::milliseconds(500);
 
 }  // namespace
@@ -195,11 +196,11 @@ constexpr auto kFailedStreamWork = std::chrono::milliseconds(500);
 void Core::check_stream_work(Operation& operation) {
   if (operation.done()) operation.rethrow();
   if (!open_ || !group_->failed()) return;
-  told();  // whoever may be at a step
+  told();  // the failure may have been found by another thread's step
   raise_failure();
 }
 
-// A call whose end the driver cannot tell has not ended well, for nobody.
+// If the driver cannot tell the end of a call, it has failed for all ranks.
 bool Core::has_passed(Operation& operation) {
   try {
     return operation.mark->passed();
@@ -225,7 +226,7 @@ bool Core::test_stream_work(Operation& operation) {
 
 bool Core::wait_stream_work(Operation& operation, Deadline until) {
   constexpr int kEagerPolls = 2000;
-  // Of messages, which have no number, it is not known here who has not come.
+  // Messages have no number, so the missing rank is not known here.
   live::LongWait long_wait(*long_waits_);
   const bool may_warn = operation.sequence() != 0;
   const auto is_over = [&, polls = 0]() mutable {
@@ -251,8 +252,8 @@ bool Core::wait_stream_work(Operation& operation, Deadline until) {
   return true;
 }
 
-// Whoever is told of its failure may use its arrays again. What the program has put before it on
-// the stream may take any time.
+// When the program has seen a call's failure, it may use the arrays again, so this waits for the
+// call's kernels. Earlier work of the program on the stream may take any time.
 void Core::await_failed_stream_work(const Operation& operation) noexcept {
   look_at_device_result();
   const auto is_over = [&] {

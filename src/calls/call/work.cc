@@ -27,7 +27,7 @@ Work& Work::operator=(Work&& other) noexcept {
 
 Work::~Work() {
   if (operation_ && operation_->mark) {
-    // Whoever ends the call meanwhile sees the one, or this thread sees the other.
+    // Either the thread that ends the call sees `dropped`, or this thread sees that it is done.
     operation_->dropped.store(true, std::memory_order_seq_cst);
     if (operation_->done() && operation_->error() && !operation_->told()) {
       operation_->owner().miss(*operation_);
@@ -100,8 +100,8 @@ void Work::on_done(std::function<void()> f) {
 // --- Several ------------------------------------------------------------------------------------
 
 std::vector<std::size_t> wait_some(std::span<Work> works, Duration timeout) {
-  // How often calls on GPUs are looked at, which ring no bell; and the others, for the case that
-  // their thread has much to do.
+  // Interval of looks at calls on GPUs, which ring no bell. The other calls are checked, too, in
+  // case their thread is busy.
   constexpr Duration kLookAtGpus = std::chrono::milliseconds(1);
   constexpr Duration kLook = std::chrono::milliseconds(50);
   base::require_patience(timeout, "timeout");

@@ -1,4 +1,4 @@
-// The ranks of a job that are still coming, while it joins.
+// Tracks the ranks of a job while it joins.
 #pragma once
 
 #include <memory>
@@ -9,11 +9,12 @@
 
 namespace hocket::joining {
 
-// A resource; one thread. One rank's ear for the others from the store on until init returns. A
-// base::Lookout calls `look`, so that no wait outlasts a death or a failure of another rank.
+// A resource; one thread. Learns of other ranks' ends and failures, from the store's connection
+// until init returns. A base::Lookout calls `look`, so that no wait outlasts a death or failure of
+// another rank.
 class Attendance {
  public:
-  // A job of one hears of nobody.
+  // For a job of one rank.
   Attendance() = default;
   Attendance(std::shared_ptr<rendezvous::MemberStore> store, const LaunchInfo& launch);
   Attendance(Attendance&&) noexcept = default;
@@ -22,17 +23,18 @@ class Attendance {
 
   // Throws RendezvousError once a rank has ended or failed, with the reason. Costs a system call.
   void look() const;
-  // After a wait that another rank broke off: gives the store a moment to say why, and throws that.
-  // Returns where no reason came.
+  // Call it after another rank broke off a wait: waits a moment for the store to give the reason,
+  // and throws that. Returns if no reason came.
   void look_for_reason() const;
-  // Tells the others that this rank failed. Never throws. Takes a moment where this rank serves the
-  // store, so that others who come to it just then hear of the failure too.
+  // Tells the others that this rank failed. Never throws. If this rank serves the store, it takes a
+  // moment, so that ranks that arrive just then hear of the failure, too.
   void withdraw(const std::string& reason) noexcept;
 
  private:
   std::shared_ptr<rendezvous::MemberStore> store_;
   bool serves_ = false;
-  std::string server_;  // who serves the store, in words that go on with its loss; may be empty
+  // names the rank that serves the store, in text that goes on with its loss; may be empty
+  std::string server_;
 };
 
 }  // namespace hocket::joining

@@ -19,7 +19,7 @@
 namespace hocket::joining {
 namespace {
 
-// What rank 0 tells the others, of one size whatever it says.
+// The message of rank 0 to the others, of constant size.
 struct Word {
   base::ShortText<16> job;  // hexadecimal digits
   base::ShortText<256> address;
@@ -38,7 +38,7 @@ std::int64_t hash_of_host() {
   return static_cast<std::int64_t>(base::hash_of(os::host_identity()) >> 1);
 }
 
-// What this rank finds wrong before anybody has met; empty: nothing.
+// The error that this rank finds before any exchange; empty: none.
 std::string problem_of(const Bootstrap& bootstrap, const InitOptions& options) {
   const int rank = bootstrap.rank();
   const int size = bootstrap.size();
@@ -57,8 +57,7 @@ std::string problem_of(const Bootstrap& bootstrap, const InitOptions& options) {
   return {};
 }
 
-// All ranks come here, also those that have found something wrong. Returns whether all are on one
-// host.
+// Called on all ranks, also on those that have found an error. Returns true if all are on one host.
 bool agree(Bootstrap& bootstrap, const std::string& problem) {
   const std::int64_t size = bootstrap.size();
   const std::int64_t host = hash_of_host();
@@ -87,7 +86,7 @@ bool agree(Bootstrap& bootstrap, const std::string& problem) {
   return least[kHost] == -least[kMinusHost];
 }
 
-// Where rank 0 is to serve, without what only serving tells.
+// Options of rank 0's server, except those known only once it serves.
 StoreServer::Options server_options(const InitOptions& options,
                                     bool one_host,
                                     const std::string& job) {

@@ -1,4 +1,4 @@
-// From a user's process group to a place in a job.
+// Joins by a user's process group: from a Bootstrap to a place in a job.
 #pragma once
 
 #include <optional>
@@ -9,14 +9,14 @@
 
 namespace hocket::joining {
 
-// What all ranks know when they have met by a bootstrap; rank 0 serves.
+// The common knowledge of ranks that have met by a bootstrap; rank 0 serves.
 struct Introduced {
   LaunchInfo launch;
   std::optional<StoreServer> server;
 };
 
 // Collective over the bootstrap's ranks: rank 0 serves a store with a new key and tells the others.
-// Throws on all ranks what is wrong on one, such as `problem`, which this one has found before.
+// An error on one rank, such as `problem`, found before, is thrown on all.
 Introduced introduce(Bootstrap& bootstrap, const InitOptions& options, std::string problem);
 
 }  // namespace hocket::joining

@@ -16,7 +16,7 @@ constexpr std::size_t kEntries = kBuildEntries + 9;
 
 bool is_text(const Object& object) { return object.kind() == ObjectKind::kString; }
 
-// Whatever its release is; one that begins in another way says nothing.
+// Reads the build of a card of any release; unknown if the card has another form.
 Build build_of(const Object& card) {
   const Build unknown{.release = "of an unknown release", .wire = 0, .tuning = {}};
   if (card.kind() != ObjectKind::kList || card.items().size() < kBuildEntries) return unknown;

@@ -1,4 +1,5 @@
-// What each rank of a job tells the others of itself, through the store, before anything else.
+// The card by which each rank introduces itself to the others, through the store, before anything
+// else.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +12,11 @@
 
 namespace hocket::joining {
 
-// To be counted up with every change of what ranks say to each other or choose alike: the segment's
-// layout, the facts between hosts, what engines write and send.
+// Increase it with every change of formats that ranks exchange or choices that they must make
+// alike. These are the segment's layout, the facts between hosts, and the engines' formats.
 inline constexpr std::int64_t kWireVersion = 4;
 
-// Whether two ranks can be of one job. A value.
+// The build of a rank's library; ranks of one job must have equal ones. A value.
 struct Build {
   std::string release;  // "0.1.0"
   std::int64_t wire = kWireVersion;
@@ -23,7 +24,7 @@ struct Build {
 
   bool operator==(const Build&) const = default;
 };
-// This library's, with these engines.
+// This library's build, with these engines.
 Build own_build(const engine::ProviderList& providers);
 
 // A value.
@@ -36,13 +37,13 @@ struct Card {
   JobToken token{};
   std::string engines;     // names with commas
   std::string algorithms;  // HOCKET_ALGORITHM
-  std::string problem;     // what is wrong with this rank's settings or kernel; empty: nothing
+  std::string problem;     // the error in this rank's settings or kernel; empty: none
   std::string allotment;   // os::Allotment as text
 };
 
 Bytes to_bytes(const Card& card);
-// By rank. Throws RendezvousError where ranks are of different builds, naming both, and where one
-// is damaged. Of a card of another build nothing else is read.
+// The cards by rank. Throws RendezvousError if ranks have different builds, naming both, or if a
+// card is damaged. Nothing else is read from a card of another build.
 std::vector<Card> to_cards(const std::vector<Bytes>& cards);
 
 }  // namespace hocket::joining

@@ -17,12 +17,12 @@ namespace {
 
 using base::Deadline;
 
-// What each rank tells the others, through the store.
+// The card for connections between hosts, exchanged through the store.
 struct ConnectionCard {
-  std::string lane;     // "host:port" where it listens for other hosts
-  Bytes carrier;        // how messages reach it
-  Bytes key;            // rank 0's becomes the lanes'
-  std::string problem;  // why it has none of these; else empty
+  std::string lane;     // "host:port" on which it listens for other hosts
+  Bytes carrier;        // the message carrier's address
+  Bytes key;            // rank 0's becomes the lanes' key
+  std::string problem;  // the reason why it has none of these; else empty
 };
 
 Bytes to_bytes(const ConnectionCard& card) {
@@ -41,7 +41,7 @@ ConnectionCard to_card(const Bytes& bytes) {
           .problem = object[3].as_string()};
 }
 
-// By which interface other hosts are reached. The name is empty where nobody chose one.
+// The interface by which other hosts are reached. The name is empty if the user chose none.
 os::Interface interface_for(const LaunchInfo& launch, const base::Config& config) {
   if (!config.interface.empty()) {
     const auto found = os::find_interface(config.interface);
@@ -53,14 +53,14 @@ os::Interface interface_for(const LaunchInfo& launch, const base::Config& config
   }
   const auto store = rendezvous::parse_address(launch.store_address, "the store's address");
   const auto* tcp = std::get_if<os::HostPort>(&store);
-  // Who meets by AF_UNIX is on one machine, whatever it is taken for.
+  // Ranks that meet by AF_UNIX are on one machine, whatever their host identities say.
   return {.name = "", .address = tcp == nullptr ? "127.0.0.1" : os::address_toward(*tcp)};
 }
 
-// A rank's word of what it cannot reach begins with how it knows.
+// The first letter of a rank's word about an unreachable host tells how it knows.
 constexpr char kRefused = 'r', kWaited = 'w';
 
-// Every rank's word, in order.
+// The words of all ranks, in order.
 std::vector<Bytes> exchange(
     Store& store, const char* name, const LaunchInfo& launch, const Bytes& own, Deadline deadline) {
   return store.exchange(name, launch.rank, launch.size, own, deadline.left());

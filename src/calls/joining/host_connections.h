@@ -1,4 +1,4 @@
-// From ranks that know which host each is on to hosts that hear of each other.
+// Connects hosts: from ranks that know every rank's host, to hosts that exchange facts.
 #pragma once
 
 #include <string>
@@ -11,16 +11,16 @@
 
 namespace hocket::joining {
 
-// What they go by. A value; it refers to what its maker has.
+// Settings for connecting. A value; refers to data of its maker.
 struct ConnectOptions {
   const base::Config& config;
   const std::vector<std::string>& host_names;  // of each rank
 };
 
-// Makes `parts.network`, for jobs of several hosts, and has what carries messages between them join
-// and meet: every rank's address goes through the store, the first ranks of the hosts connect, and
-// all hear whether they could. Throws RendezvousError on all ranks where two hosts do not reach
-// each other, or one lacks a library.
+// Makes `parts.network` for jobs of several hosts, and connects the carrier of messages between
+// them. Every rank's address goes through the store, and the first ranks of the hosts connect. Then
+// all ranks exchange their results. If two hosts do not reach each other, or one lacks a library,
+// all ranks throw RendezvousError.
 void connect_hosts(world::WorldParts& parts,
                    Store& store,
                    const ConnectOptions& options,

@@ -21,7 +21,7 @@ namespace {
 using base::Deadline;
 using engine::ProviderList;
 
-// What this rank goes by before it has met anybody. A value.
+// The settings that this rank needs before it meets the others. A value.
 struct StartSettings {
   base::Config config;
   ProviderList providers;
@@ -77,7 +77,7 @@ World join_as_one_of(const InitOptions& options,
   return World(world, world->make_communicator());
 }
 
-// Whatever ends this rank's init ends the others' with its reason.
+// Any error that ends this rank's init ends the others' init, too, with its reason.
 World join(const InitOptions& options,
            const StartSettings& settings,
            const LaunchInfo& launch,
@@ -115,7 +115,7 @@ World init(Bootstrap& bootstrap, const InitOptions& options, const world::MakePr
   std::string problem;
   try {
     settings = read_settings(options, make);
-  } catch (const InvalidArgument& error) {  // which the others are to hear of
+  } catch (const InvalidArgument& error) {  // passed on to the other ranks
     problem = error.what();
   }
   Introduced introduced = introduce(bootstrap, options, problem);
@@ -137,7 +137,7 @@ World::~World() {
   if (own && own->is_in_callback()) return;  // whose call lets go of it afterwards
   try {
     close();
-  } catch (const std::exception& error) {  // nobody is left to be told
+  } catch (const std::exception& error) {  // no caller is left to get the error
     world::ExitList::instance().report(error.what());
   }
 }

@@ -48,7 +48,7 @@ void require_agreement(const std::vector<Card>& cards) {
   require(&Card::engines, "the engines", "give all ranks the same HOCKET_ENGINES, or `engines`");
 }
 
-// Which host each rank is on, and its number there.
+// The host of each rank, and its number there.
 struct Seating {
   std::vector<int> hosts;
   std::vector<int> host_ranks;
@@ -121,14 +121,15 @@ os::Pace own_pace(const std::vector<Card>& cards, int rank) {
   return pace;
 }
 
-// What no way leads around where a container's profile refuses it. Throws SystemError.
+// Tests system calls that have no substitute, which a container's profile may refuse. Throws
+// SystemError.
 void require_of_kernel() {
   os::Segment::create(os::page_bytes());
   os::require_robust_words();
   const os::ForkGuard guard;
 }
 
-// As a store's exchange. After a while the first rank that is there says who is not.
+// Like a store's exchange. After a while the first rank that is there reports the missing ones.
 std::vector<Bytes> exchange(Store& store,
                             const Bytes& own,
                             const LaunchInfo& launch,
@@ -200,8 +201,8 @@ void heed_settings(world::WorldParts& parts,
   }
 }
 
-// Where nothing but what connects hosts carries the messages of ranks on one host, each is on a
-// host of its own.
+// If the engine between hosts is the only carrier, even for ranks of one host, each rank counts as
+// a separate host.
 void tell_apart(std::vector<Card>& cards, const world::JobEngines& engines) {
   if (!engines.far() || !engines.is_one_carrier()) return;
   const auto is_there = [&](const Card& card) { return card.host == cards.front().host; };
@@ -226,7 +227,7 @@ std::size_t stripe_bytes(const InitOptions& options,
   const auto ranks = static_cast<std::size_t>(world.local);
   std::size_t wanted = options.segment_bytes.value_or(config.segment_bytes);
   if (wanted == 0) {
-    // Nobody has asked for a size, so it may be less.
+    // No size was requested, so it may be smaller.
     wanted = (os::memory_bytes() + kGiB - 1) / kGiB * kGiB;
     wanted = os::segment_bytes_with_room(std::min(wanted, call::kMostBytes / ranks) * ranks) / ranks;
   }
@@ -259,7 +260,7 @@ world::WorldParts meet(const InitOptions& options,
   attendance = Attendance(std::move(joined.member), launch);
   parts.store_clients = std::move(joined.clients);
   os::UnixListener listener = os::UnixListener::autobind();
-  // What is wrong here the others are to hear, so this rank meets them first.
+  // An error here must reach the others, so this rank meets them first.
   std::exception_ptr problem;
   std::string said;
   try {

@@ -1,4 +1,4 @@
-// From ranks that know one address to ranks that share memory.
+// The meeting of a job's ranks: from ranks that know one address, to ranks that share memory.
 #pragma once
 
 #include <cstddef>
@@ -14,38 +14,38 @@
 
 namespace hocket::joining {
 
-// The time for all ranks to come.
+// The time in which all ranks must come.
 Duration join_timeout(const InitOptions& options);
 
-// Fills in what the options and settings of this rank come to alone: engines, out of `providers`,
-// algorithms, trace.
-// Throws InvalidArgument for what there is not, SystemError where no trace can be written.
+// Sets the parts that follow from this rank's options and settings alone: engines, out of
+// `providers`, algorithms, trace. Throws InvalidArgument for unknown names, SystemError if no trace
+// can be written.
 void heed_settings(world::WorldParts& parts,
                    const InitOptions& options,
                    const base::Config& config,
                    const engine::ProviderList& providers);
 
-// About `wanted` bytes of shared memory for each rank here: room for the world itself at least, and
-// no more than can be counted for all of them.
+// About `wanted` bytes of shared memory for each rank on this host. It is at least enough for the
+// world itself, and at most what the segment's counters can express.
 std::size_t stripe_with_world(std::size_t wanted,
                               const world::JobEngines& engines,
                               const world::GroupShape& world);
-// The same, as the options, the settings and this machine allow.
+// The same, limited by the options, the settings and this machine.
 std::size_t stripe_bytes(const InitOptions& options,
                          const base::Config& config,
                          const world::JobEngines& engines,
                          const world::GroupShape& world);
-// `threads`: the ranks are those of one process, so that where nobody is to look at them
-// (HOCKET_TOP=0) ordinary memory will do.
+// `threads`: the ranks are threads of one process. Ordinary memory is then enough if no other
+// process may look at it (HOCKET_TOP=0).
 std::shared_ptr<os::Segment> make_segment(const control::HostShape& shape, bool threads);
 
-// Where audits lie that communicators want while the job has none.
+// The folder of audits that single communicators request while the job has none.
 std::string audit_folder(const base::Config& config);
 
-// Meets the others at the store, which `server` is where this rank serves it already, and gets this
-// host's shared memory. `attendance` is this rank's from then on. Throws RendezvousError naming who
-// is missing, or cannot join, or is to use other engines or algorithms; SystemError; and Aborted
-// where the user interrupts it.
+// Meets the others at the store, and gets this host's shared memory. `server` is the store's if
+// this rank serves it already. `attendance` belongs to this rank from then on. Throws
+// RendezvousError that names ranks which are missing, cannot join, or have other engines or
+// algorithms. Throws SystemError, and Aborted if the user interrupts it.
 world::WorldParts meet(const InitOptions& options,
                        const base::Config& config,
                        const engine::ProviderList& providers,

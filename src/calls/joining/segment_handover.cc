@@ -40,7 +40,7 @@ struct Guest {
   Deadline safe_until = Deadline::in(kLeastPatience);
   bool gone = false;
 
-  // True when the ticket is complete. Whoever hangs up, or is late, is gone.
+  // True when the ticket is complete. A client that hangs up, or is late, is gone.
   bool listen() {
     const auto rest = std::span(shown).subspan(came);
     const ssize_t bytes = ::recv(socket.get(), rest.data(), rest.size(), MSG_DONTWAIT);
@@ -51,13 +51,13 @@ struct Guest {
   }
 };
 
-// A resource: those who have connected, of whom nobody keeps the others waiting.
+// A resource: the connected clients. None of them can keep the others waiting.
 class Reception {
  public:
   Reception(const os::Segment& segment, os::UnixListener& listener, const JobToken& token)
       : segment_(segment), listener_(listener), token_(token) {}
 
-  // Waits a moment for something to come, and serves those of `waiting` who are there.
+  // Waits a moment for data, and serves those of `waiting` that are there.
   void serve(std::set<int>& waiting, Deadline deadline) {
     wait(deadline);
     accept_some();

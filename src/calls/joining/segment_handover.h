@@ -1,4 +1,4 @@
-// How the shared memory of a host gets from its first rank to the others.
+// Passes a host's shared memory from its first rank to the others.
 #pragma once
 
 #include <array>
@@ -14,26 +14,26 @@
 
 namespace hocket::joining {
 
-// Proves to a host's first rank that whoever connects is of this job. Travels through the store.
+// Proves to a host's first rank that a client belongs to this job. Travels through the store.
 using JobToken = std::array<std::byte, 16>;
 JobToken random_job_token();
 
-// What a rank shows to get the segment: its bytes are what it sends.
+// A rank sends these bytes to get the segment.
 struct Ticket {
   JobToken token;
   std::int32_t rank;
 };
 
-// Hands `segment` to the ranks `waiting`, whoever else may connect. Throws RendezvousError naming
-// those who did not come in time.
+// Passes `segment` to the ranks in `waiting`; other clients get nothing. Throws RendezvousError
+// that names ranks which did not come in time.
 void hand_out(const os::Segment& segment,
               os::UnixListener& listener,
               const JobToken& token,
               std::set<int> waiting,
               base::Deadline deadline);
 
-// Gets it from rank `leader`, who listens at `name`. Throws RendezvousError naming it, and
-// SystemError where it cannot be mapped.
+// Gets the segment from rank `leader`, which listens at `name`. Throws RendezvousError that names
+// it, and SystemError if the segment cannot be mapped.
 std::shared_ptr<os::Segment> fetch(const std::string& name,
                                    const Ticket& ticket,
                                    int leader,

@@ -18,7 +18,8 @@
 namespace hocket::joining {
 namespace {
 
-// Where a team keeps its audit: apart from that of the job whose rank this process is, if any.
+// The folder of a team's audit. It differs from that of the job to which this process belongs, if
+// any.
 std::string team_folder(const std::string& directory) {
   try {
     const auto place = rendezvous::place_from_launcher();

@@ -1,4 +1,4 @@
-// Ranks that are threads of one process: what they share, and how each joins.
+// Ranks that are threads of one process: their shared resources, and how each joins.
 #pragma once
 
 #include <functional>
@@ -11,19 +11,19 @@
 
 namespace hocket::joining {
 
-// What ranks of this process have in common, whatever teams come and go. A value.
+// Resources of this process that all its teams share. A value.
 struct TeamResources {
   std::shared_ptr<device::DeviceLibraries> device_libraries;
   engine::ProviderList providers;
 };
-// `make`: the build's providers.
+// `make` makes the build's providers.
 TeamResources team_resources(const InitOptions& options, const world::MakeProviders& make);
 
-// A resource; lives at least until all have joined. `join` in any thread, once for each rank.
+// A resource; lives at least until all have joined. Call `join` in any thread, once for each rank.
 class ThreadTeam {
  public:
-  // Of `options`: engines, deadline, segment_bytes, library_folders. Throws SystemError where an
-  // audit is wanted and cannot be written.
+  // Uses these of `options`: engines, deadline, segment_bytes, library_folders. Throws SystemError
+  // if an audit is wanted and cannot be written.
   ThreadTeam(int size, const InitOptions& options, const TeamResources& resources);
 
   // Blocks until all have come.

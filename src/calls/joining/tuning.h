@@ -1,4 +1,4 @@
-// What choices are made by that all ranks must make alike.
+// A hash of the constants by which ranks choose, as all ranks must choose alike.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace hocket::joining {
 
-// Equal where the engines and algorithms of two builds choose alike. Made of the constants that
-// they go by, and of what this build's arithmetic makes of them.
+// Equal if the engines and algorithms of two builds choose alike. It covers the constants, and the
+// results of this build's arithmetic with them.
 std::uint64_t tuning_hash(const engine::ProviderList& providers);
 
 }  // namespace hocket::joining

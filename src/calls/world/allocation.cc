@@ -11,12 +11,12 @@
 namespace hocket::world {
 namespace {
 
-// Words that are told instead of an offset, which is never as small.
+// Words in place of an offset, which is never as small.
 constexpr std::uint64_t kNoRoom = 0;
 constexpr std::uint64_t kNothing = 1;
 constexpr std::uint64_t kNoPlace = 2;
 
-// How long what the others have closed before they came here may take to be taken off the list.
+// Time that the list may take to drop groups that the others closed before this call.
 constexpr Duration kForClosed = std::chrono::seconds(1);
 
 // A rank's part of allocate_together.
@@ -25,7 +25,7 @@ class AllocationPart {
   AllocationPart(control::HostControl& host, const Allocation& wanted)
       : host_(host), wanted_(wanted) {}
 
-  // What this rank tells.
+  // The word that this rank sends: an offset, or a reason.
   std::uint64_t attempt(Duration patience) {
     if (wanted_.bytes == 0) return kNothing;
     try {
@@ -50,7 +50,7 @@ class AllocationPart {
     host_.withdraw(block_);
   }
 
-  // Why `rank`, which told `word`, brings nothing.
+  // The reason why `rank`, which sent `word`, has no memory.
   std::string refusal(std::ptrdiff_t rank, std::uint64_t word) const {
     if (word == kNoPlace) {
       return fmt::format(
@@ -88,7 +88,7 @@ std::vector<std::uint64_t> allocate_together(CommunicatorImpl& communicator,
     return std::vector<std::uint64_t>(static_cast<std::size_t>(communicator.size()));
   });
   AllocationPart part(communicator.world()->host(), own);
-  // What others have released before they come here counts at the second try.
+  // Memory that others released before they came here counts at the second try.
   for (int tries = 0; tries < 2; ++tries) {
     try {
       const std::uint64_t mine = communicator.before_call(

@@ -12,21 +12,21 @@
 
 namespace hocket::world {
 
-// What this rank brings. A value.
+// The allocation that this rank contributes. A value.
 struct Allocation {
   std::size_t bytes = 0;          // 0: nothing
   std::vector<int> holders = {};  // who will release it; see HostControl::allocate
   std::string what = {};          // for messages: "a group of 3"
-  // Writes what others expect to find there.
+  // Writes the initial content that others expect.
   std::function<void(std::byte*)> format = {};
-  // Of a group between hosts: lists the memory for the network, which is one of the holders and
-  // releases it when the group's members have closed it. Null: there is no place, for so long.
+  // For a group between hosts: lists the memory for the network. The network is one of the holders,
+  // and releases it when the group's members have closed it. Null: no place became free in time.
   std::function<control::GroupEntry*(std::uint64_t block, Duration patience)> enlist = {};
 };
 
-// Allocates and tells everybody: the offset of each rank's memory in the host's segment, 0 for
-// those that brought none. Where a rank has no room, or no place in the list, all ranks throw
-// InvalidArgument and nobody holds anything.
+// Allocates memory and tells all ranks: the offset of each rank's memory in its host's segment, 0
+// for ranks that contributed none. If a rank has no room, or no place in the list, all ranks throw
+// InvalidArgument and nothing stays allocated.
 std::vector<std::uint64_t> allocate_together(CommunicatorImpl& communicator,
                                              const engine::Signature& shown,
                                              const Allocation& own,

@@ -1,4 +1,4 @@
-// What a communicator does of its calls on GPUs itself: what its runner asks, and marks.
+// The part of a communicator that concerns calls on GPUs: its runner's questions, and marks.
 #include "calls/device/calls.h"
 #include "calls/world/world.h"
 

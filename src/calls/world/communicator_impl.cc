@@ -38,9 +38,9 @@ void fail_unmade(WorldImpl& world,
   host.release(block);
 }
 
-// Whoever lets go of a communicator last, and does not know it, must not wait for a GPU: neither
-// the progress thread nor one that has Python's lock. The driver frees memory when all streams have
-// ended, and what these wait for may be calls of other communicators, which those threads move.
+// Destroys a communicator. The last owner may be the progress thread or a thread with Python's
+// lock, which must not wait for a GPU. The driver frees memory when all streams have ended. These
+// may wait for calls of other communicators, which those threads move. So another thread does it.
 void end(CommunicatorImpl* communicator) noexcept {
   const auto now = [communicator] { delete communicator; };
   if (!communicator->has_device() || !ExitList::instance().run_apart(now, communicator->deadline()))
@@ -94,7 +94,7 @@ CommunicatorImpl::CommunicatorImpl(std::shared_ptr<WorldImpl> world,
 CommunicatorImpl::~CommunicatorImpl() {
   try {
     close();
-  } catch (const std::exception& error) {  // nobody is left to be told
+  } catch (const std::exception& error) {  // no caller is left to get the error
     ExitList::instance().report(error.what());
   }
 }
@@ -182,7 +182,7 @@ AnyPlan* CommunicatorImpl::kept_of(const Request& request) noexcept {
   return devices_->is_current(std::get<device::DevicePlan>(*kept)) ? kept : nullptr;
 }
 
-// Not those of requests with parts: their values are not compared.
+// Excludes requests with lists of parts: their values are not compared.
 void CommunicatorImpl::keep(const Request& request, AnyPlan plan) noexcept {
   if (engine::is_listed(request.kind)) return;
   if (auto* const of_gpu = std::get_if<device::DevicePlan>(&plan)) of_gpu->block.reset();

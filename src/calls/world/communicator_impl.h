@@ -1,5 +1,5 @@
-// Behind a Communicator: its calls (call::Core), those on GPUs, and how it is made, closed and
-// rebuilt.
+// The implementation of a Communicator: its calls (call::Core), calls on GPUs, and its making,
+// closing and rebuilding.
 #pragma once
 
 #include <cstddef>
@@ -29,18 +29,18 @@ namespace hocket::world {
 
 class WorldImpl;
 
-// What is found out of a collective before it is made. A value.
+// The checked plan of a collective that is about to be made. A value.
 using AnyPlan = std::variant<call::Plan, device::DevicePlan>;
 
 // A resource, shared by its Communicator and the operations under way.
 class CommunicatorImpl final : public call::Core {
  public:
-  // `block`: offset of the group's memory on this host; members only. Where this rank cannot make
-  // its part, as memory is short, the others have the group: it has failed for them, too.
+  // `block` is the offset of the group's memory on this host; members only. If this rank cannot
+  // make its part, as memory is short, the group has failed for the others, too.
   static std::shared_ptr<CommunicatorImpl> make(const std::shared_ptr<WorldImpl>& world,
                                                 call::Membership membership,
                                                 std::uint64_t block);
-  // To be called by `make`. `entry`: of a group between hosts.
+  // Called by `make`. `entry` is that of a group between hosts.
   CommunicatorImpl(std::shared_ptr<WorldImpl> world,
                    call::Membership membership,
                    std::uint64_t block,
@@ -54,9 +54,9 @@ class CommunicatorImpl final : public call::Core {
   void run(const call::Request& request);
   std::shared_ptr<call::Operation> start(const call::Request& request);
 
-  // The same in two parts. What `prepare` refuses is announced as if the call had been made: the
-  // others make it. The other two then only number, record and start. `keep` lives until the call
-  // has ended.
+  // The same in two parts. If `prepare` refuses, the refusal is announced as if the call had been
+  // made, because the others make it. The other two then only number, record and start. `keep`
+  // lives until the call has ended.
   AnyPlan prepare(const call::Request& request, call::CallStorage& storage);
   void run_prepared(AnyPlan& plan, const call::Request& request);
   std::shared_ptr<call::Operation> start_prepared(AnyPlan& plan,
@@ -66,7 +66,7 @@ class CommunicatorImpl final : public call::Core {
   // --- Calls of GPUs ----------------------------------------------------------------------------
   // In the turn.
   device::DeviceCalls& devices();
-  // Whether there has been a call on GPUs.
+  // True if there has been a call on GPUs.
   bool has_device() const noexcept;
   // A call that the host alone can make, on copies: see DeviceCalls.
   std::shared_ptr<call::Operation> start_on_copies(const device::Copies& copies,
@@ -74,16 +74,16 @@ class CommunicatorImpl final : public call::Core {
   std::shared_ptr<call::Operation> mark_stream(StreamRef stream);
 
   // --- Its end ----------------------------------------------------------------------------------
-  // The group of those who go on; see Communicator::rebuild.
+  // Makes the group of the ranks that go on; see Communicator::rebuild.
   std::shared_ptr<CommunicatorImpl> rebuild(const RebuildOptions& options);
   [[noreturn]] void refuse_rebuild(const std::string& reason);
-  // Lets calls on GPUs end, well or not, until their deadlines, and gives all back. Throws what
-  // ended one of them and has not been told: see DeviceCalls.
+  // Lets calls on GPUs end, in success or failure, until their deadlines, and releases all. Throws
+  // an error of one of them that no caller has seen: see DeviceCalls.
   void close();
   void finish_device_calls() override;
 
   // --- Groups -----------------------------------------------------------------------------------
-  // How many were made of this one: part of their names, the same on all ranks.
+  // Number of groups made of this one: part of their names, the same on all ranks.
   int groups() const noexcept { return groups_; }
   void count_group() noexcept { ++groups_; }
   // Kept by the first call, closed or not: programs hold references to them.
@@ -91,7 +91,7 @@ class CommunicatorImpl final : public call::Core {
   std::unique_ptr<Communicator> inter_node;
 
  private:
-  // In the turn. `storage`: of a plan that nobody keeps; null: it is kept.
+  // In the turn. `storage` holds a plan that is not cached; null: the plan is cached.
   AnyPlan checked(const call::Request& request, call::CallStorage& storage);
   void execute(AnyPlan& plan, const call::Request& request, call::CallStorage* storage);
   std::shared_ptr<call::Operation> enqueue(AnyPlan& plan,
@@ -108,7 +108,7 @@ class CommunicatorImpl final : public call::Core {
   const std::uint64_t block_;
   control::GroupEntry* const entry_;
   std::optional<control::RebuildTurns> rebuild_turns_;  // a member's
-  bool rebuilt_ = false;  // what comes after it has been handed out
+  bool rebuilt_ = false;  // the communicator that follows it has been returned
   int groups_ = 0;
   std::unique_ptr<device::DeviceCalls> devices_;
   KeptPlans<AnyPlan> plans_;

@@ -29,7 +29,7 @@ using base::Deadline;
 
 namespace {
 
-// What an end may take beside the calls that it waits for.
+// Time that an end may take in addition to the calls that it waits for.
 constexpr std::chrono::seconds kPatience{10};
 
 thread_local bool is_apart = false;
@@ -76,8 +76,8 @@ void ExitList::add_with_gpus(std::weak_ptr<call::Core> communicator) {
   with_gpus_.add(std::move(communicator));
 }
 
-// Handlers are called in the opposite order; what the GNU C library's exit does when it is called
-// by one is to go on with the rest, and to take the newer code.
+// exit calls handlers in the opposite order. If one of them calls exit, the GNU C library goes on
+// with the rest, and uses the newer code.
 void ExitList::end_with_error(int code) noexcept {
   if (instance().status_of(code) != code) std::exit(1);
 }
@@ -88,7 +88,8 @@ bool ExitList::run_apart(std::function<void()> end, Duration allowed) noexcept {
   {
     const std::lock_guard lock(mutex_);
     if (exits_) return false;
-    if (std::exchange(apart_of_, ::getpid()) != ::getpid()) apart_ = 0;  // those of the parent
+    // the count is the parent's
+    if (std::exchange(apart_of_, ::getpid()) != ::getpid()) apart_ = 0;
     const auto until = Deadline::in(allowed == kForever ? kForever : allowed + kPatience);
     apart_until_ = apart_++ == 0 ? until : std::max(apart_until_, until);
   }
@@ -187,7 +188,7 @@ std::vector<std::shared_ptr<WorldImpl>> ExitList::living_worlds() const {
 void ExitList::tell_end(std::string_view why) noexcept {
   try {
     for (const auto& world : living_worlds()) world->tell_end(why);
-  } catch (const std::bad_alloc&) {  // then it is told of the status alone
+  } catch (const std::bad_alloc&) {  // then the others learn the status alone
   }
 }
 

@@ -1,4 +1,4 @@
-// What hocket does as the process ends.
+// The actions of hocket when the process ends.
 #pragma once
 
 #include <condition_variable>
@@ -19,44 +19,44 @@ namespace hocket::world {
 
 class WorldImpl;
 
-// A resource, the process's one, like exit itself; any thread. Nothing of it concerns a child that
-// has inherited what it lists.
+// A resource, one for the process, like exit itself; any thread. A forked child ignores the entries
+// that it inherited.
 class ExitList {
  public:
   static ExitList& instance();
 
-  // Takes leave of it when the process exits without having closed it, so that others can tell
-  // that from a death.
+  // Says goodbye for the world if the process exits without having closed it, so that others can
+  // tell this from a death.
   void add(std::weak_ptr<WorldImpl> world);
-  // Has it take leave as the process exits, and lets go of it then. False: there is no memory.
+  // Keeps the world until the process exits, and says goodbye then. False: there is no memory.
   bool keep(std::shared_ptr<WorldImpl> world) noexcept;
-  // Has all worlds say why they end.
+  // Makes all worlds tell why they end.
   void tell_end(std::string_view why) noexcept;
-  // Compares its calls with those of others when the process exits without having closed it.
+  // Compares the communicator's calls with the other ranks' if the process exits without having
+  // closed it.
   void add(std::weak_ptr<call::Core> communicator);
-  // It makes calls on GPUs: these end before the process does. To be called when the driver has
-  // been started, whose own end comes earlier otherwise.
+  // For a communicator with calls on GPUs: these end before the process does. Call it when the
+  // driver has been started, so that the handlers run before the driver's end.
   void add_with_gpus(std::weak_ptr<call::Core> communicator);
 
-  // Runs `end`, which throws nothing, in a thread of its own. False: it has not run, as there are
-  // no more threads, or the process exits. `allowed`: for the calls that it waits for.
+  // Runs `end`, which throws nothing, in a separate thread. Returns false without running it if no
+  // thread can be made or the process exits. `allowed` is the limit of the calls that it waits for.
   bool run_apart(std::function<void()> end, Duration allowed) noexcept;
-  // Waits for all that run apart, and not much longer than they are allowed; not in one of them.
-  // Whether they have ended.
+  // Waits for all such threads, not much longer than their limits; do not call it in one of them.
+  // Returns true if all have ended.
   bool await_apart() noexcept;
 
-  // Lets the calls on GPUs of all communicators end, well or not, until their deadlines, compares
-  // what was called, and reports what nobody has heard of.
+  // Lets the calls on GPUs of all communicators end, in success or failure, until their deadlines.
+  // Then compares the calls, and reports errors that no caller has seen.
   void finish_calls() noexcept;
-  // Says on standard error what nobody was left to be told, and has the process exit with 1 where
-  // it would with 0.
+  // Prints an error that no caller is left to get, and makes the process exit with 1 instead of 0.
   void report(const std::string& error) noexcept;
-  // Whether this process has reported anything.
+  // True if this process has reported anything.
   bool has_reported() const noexcept;
 
  private:
   ExitList() = default;
-  // The entries of those that have ended are removed now and then.
+  // Entries that have expired are removed now and then.
   class Communicators {
    public:
     void add(std::weak_ptr<call::Core> communicator);
@@ -64,12 +64,12 @@ class ExitList {
 
    private:
     std::vector<std::weak_ptr<call::Core>> all_;
-    std::size_t cleared_at_ = 16;  // how many of them there are then
+    std::size_t cleared_at_ = 16;  // number of entries at which they are removed
   };
 
   void call_each(const Communicators& communicators, void (call::Core::*step)()) noexcept;
   void compare_calls() noexcept;
-  // `status`: that the process exits with. The first are worlds that were kept.
+  // `status` is the process's exit status. The first are worlds that were kept.
   void leave_kept(int status) noexcept;
   void leave_all(int status) noexcept;
   std::vector<std::shared_ptr<WorldImpl>> living_worlds() const;

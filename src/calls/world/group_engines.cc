@@ -21,8 +21,10 @@ constexpr std::size_t round_to_part(std::size_t bytes) {
   return (bytes + kPartBytes - 1) / kPartBytes * kPartBytes;
 }
 
-// A group's block: the control part of all; where there are members on other hosts, that of those
-// on this one; then the engines' parts, for those on this host.
+// A group's block begins with the control part of all members. If there are members on other hosts,
+// the control part of those on this host follows. Then come the engines' parts.
+//
+//   | control of all | control of this host's | engine 1 | engine 2 | ...
 std::size_t near_control_offset(const GroupShape& shape) {
   return round_to_part(GroupControl::bytes(shape.size));
 }
@@ -30,7 +32,7 @@ std::size_t parts_offset(const GroupShape& shape) {
   const std::size_t near = shape.spans() ? round_to_part(GroupControl::bytes(shape.local)) : 0;
   return near_control_offset(shape) + near;
 }
-// Where the part of one engine begins; null: where the last one ends.
+// The offset of one engine's part; for null, the end of the last part.
 std::size_t part_offset(const JobEngines& engines,
                         const GroupShape& shape,
                         const engine::Provider* wanted) {
@@ -76,7 +78,7 @@ class Making {
   void add_algorithms(const algorithm::Tuning& tuning) {
     add(std::make_unique<algorithm::AlgorithmEngine>(*made_.messages, site_.facts, tuning));
   }
-  // What engines carry, and none of these.
+  // Kinds that no engine so far carries.
   engine::KindSet left_out() const;
 
   WorldImpl& world_;
@@ -116,7 +118,7 @@ call::Engines Making::within_a_host() {
       add_algorithms({.forced = world_.algorithms()});
     }
   }
-  // What an engine carried that has nothing for this group is carried otherwise.
+  // If the chosen engine does not support this group, the next engine in the list carries the call.
   if (lacks && !has_near) {
     if (near->has_collectives()) {
       add(near->make_collectives(site_of(*near)));

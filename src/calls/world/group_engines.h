@@ -1,4 +1,4 @@
-// The engines of a group, put together out of those that the job has.
+// The engines of a group, made from the job's engines.
 #pragma once
 
 #include <cstddef>
@@ -14,15 +14,16 @@ namespace hocket::world {
 struct GroupShape {
   int size = 1;   // all members
   int local = 1;  // those on this host
-  // Whether there are members on other hosts, too.
+  // True if there are members on other hosts, too.
   bool spans() const noexcept { return local != size; }
 };
 // Bytes of the host's segment that a group needs.
 std::size_t group_bytes(const JobEngines& engines, const GroupShape& shape);
-// Writes an empty group into zeroed memory. `places`: of each member; see control::HostControl.
+// Writes an empty group into zeroed memory. `places` has each member's place; see
+// control::HostControl.
 void format_group(std::byte* memory, std::span<const int> places, int local);
 
-// `block`: where the group lies in the host's segment.
+// `block` is the group's offset in the host's segment.
 call::Engines make_engines(WorldImpl& world,
                            const call::Membership& membership,
                            control::GroupControl& control,

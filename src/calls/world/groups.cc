@@ -41,7 +41,7 @@ std::vector<T> gather_all(CommunicatorImpl& parent,
   return all;
 }
 
-// Of the parent's ranks `members`, in order.
+// The membership of the parent's ranks `members`, in order.
 call::Membership membership(const CommunicatorImpl& parent,
                       std::span<const int> members,
                       std::string name) {
@@ -57,7 +57,7 @@ call::Membership membership(const CommunicatorImpl& parent,
   return made;
 }
 
-// A group that is to be made, as this rank brings it. Not to be moved once it is prepared.
+// This rank's part in making a group. It must not be moved once it is prepared.
 struct PlannedGroup {
   call::Membership made;
   int leader = -1;  // on this host, the parent's rank
@@ -98,8 +98,9 @@ void prepare(const CommunicatorImpl& parent, std::span<const int> members, Plann
   }
 }
 
-// Makes this rank's group of those that the parent's ranks make at once: `members` is empty where
-// this rank is in none. The first member on each host allocates the group's memory there.
+// Makes this rank's group, one of several disjoint ones that the parent's ranks make at once.
+// `members` is empty if this rank is in none. The first member on each host allocates the group's
+// memory there.
 Communicator make_group(CommunicatorImpl& parent,
                         const Signature& shown,
                         std::span<const int> members,
@@ -115,7 +116,7 @@ Communicator make_group(CommunicatorImpl& parent,
   });
   impl->set_deadline(parent.deadline());
   impl->set_audited(parent.is_audited());
-  // All have it, or nobody.
+  // This barrier makes sure that either all ranks have the group or none.
   parent.run_as(shown, {.kind = Kind::kBarrier, .deadline = options.deadline});
   return Communicator(std::move(impl));
 }

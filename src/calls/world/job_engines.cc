@@ -22,13 +22,13 @@ namespace {
 
 using Held = std::shared_ptr<Provider>;
 
-// Whether its collectives are those that are made of messages.
+// True if its collectives are made of messages.
 bool is_by_messages(const Provider& provider) {
   return !is_of_gpus(provider) && !provider.has_collectives();
 }
 
-// Those that a forced algorithm needs: whose collectives are made by algorithms at all, and those
-// of GPUs, which forcing says nothing of.
+// The engines that a forced algorithm needs: those whose collectives are made by algorithms, and
+// those of GPUs, which forcing does not concern.
 std::vector<std::string> for_algorithms(const ProviderList& all, Ranks ranks) {
   std::vector<std::string> names;
   bool found = false;
@@ -43,7 +43,7 @@ std::vector<std::string> for_algorithms(const ProviderList& all, Ranks ranks) {
   return names;
 }
 
-// What ranks of one host, or of one process, have where they ask for nothing.
+// The default engine for ranks of one host, or of one process.
 Held usual_of_host(const ProviderList& all, Ranks ranks) {
   const auto found = std::ranges::find_if(all, [&](const Held& each) {
     return !is_of_gpus(*each) && each->use(ranks) == Use::kByDefault;
@@ -108,7 +108,7 @@ void JobEngines::choose(const std::vector<std::string>& wanted, Ranks ranks) {
     }
     return;
   }
-  // Who asks for engines of GPUs alone means those; the host's are needed all the same.
+  // A user may ask for engines of GPUs alone. The host still needs one.
   const bool only_gpus =
       std::ranges::all_of(chosen_, [](const Held& each) { return is_of_gpus(*each); });
   const Held usual = usual_of_host(all_, ranks);
@@ -186,7 +186,7 @@ void introduce(Provider& provider,
     problem = std::current_exception();
     said = error.what();
   }
-  // A rank without it says so, so that nobody is left waiting.
+  // A rank without the engine says so, so that the others do not wait for it.
   std::vector<Bytes> words{
       encode(Object::list({Object::bytes(std::span<const std::byte>(card)), said}))};
   if (store != nullptr) {
@@ -215,7 +215,7 @@ void introduce_engines(const JobEngines& engines,
                        const LaunchInfo& launch,
                        base::Deadline deadline) {
   for (const Held& each : engines.chosen()) {
-    // Who is alone has met nobody by way of what reaches other hosts.
+    // A single rank has met no other rank through the engine between hosts.
     const bool has_met = each == engines.far() && !(launch.size == 1 && engines.is_one_carrier());
     if (each->introduces() && !has_met) introduce(*each, store, launch, deadline);
   }

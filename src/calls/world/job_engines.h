@@ -1,4 +1,4 @@
-// Which engines a job has, out of all that there are.
+// The engines of a job, chosen from all that exist.
 #pragma once
 
 #include <functional>
@@ -15,8 +15,8 @@
 
 namespace hocket::world {
 
-// Makes the providers of a build, all that a job may choose from. `folders`: where Python's
-// packages have their libraries.
+// Makes the providers of a build, all that a job may choose from. `folders` are those in which
+// Python's packages have their libraries.
 using MakeProviders = std::function<engine::ProviderList(const std::vector<std::string>& folders)>;
 // The same, once they have read their settings. Throws InvalidArgument for a bad one.
 engine::ProviderList configured(const MakeProviders& make, const std::vector<std::string>& folders);
@@ -24,36 +24,35 @@ engine::ProviderList configured(const MakeProviders& make, const std::vector<std
 // "a,b" as {"a", "b"}.
 std::vector<std::string> split_names(const std::string& comma_separated);
 
-// The engines of a job, and who within it carries messages. A value, whose copies share the
-// providers; the same on all ranks, but for what the providers know.
+// The engines of a job, and the carriers of messages among them. A value, whose copies share the
+// providers. The same on all ranks, except for data inside the providers.
 class JobEngines {
  public:
   JobEngines() = default;
-  // Those asked for, by the options, by HOCKET_ENGINES, or those that a forced algorithm needs; if
-  // nobody asks, those that such jobs have by default. Throws InvalidArgument for a wanted one that
-  // there is not.
+  // The engines that the options, HOCKET_ENGINES or a forced algorithm ask for; else the defaults
+  // of such jobs. Throws InvalidArgument if a wanted one does not exist.
   JobEngines(engine::ProviderList all,
              const InitOptions& options,
              const base::Config& config,
              engine::Ranks ranks);
-  // The ranks turn out to be on several hosts: adds what is there for that.
+  // Called when the ranks turn out to be on several hosts: adds the engine for that.
   void span_hosts();
 
   const engine::ProviderList& chosen() const noexcept { return chosen_; }
-  // The same that ranks are told and users see.
+  // The names of the chosen engines, as ranks exchange them and users see them.
   const std::vector<std::string>& names() const noexcept { return names_; }
   // All that there are, whether chosen or not.
   const engine::ProviderList& all() const noexcept { return all_; }
 
-  // What carries messages within a host: of those chosen the one that reaches least far; where one
-  // is chosen that has collectives but no messages, what ranks of a host have by default is among
-  // these.
+  // The carrier of messages within a host: the chosen engine with the shortest reach. If a chosen
+  // engine has collectives but no messages, the default engine for ranks of a host is a candidate,
+  // too.
   const std::shared_ptr<engine::Provider>& near() const noexcept { return near_; }
-  // What carries messages between hosts; null: nothing has to.
+  // The carrier of messages between hosts; null: none is needed.
   const std::shared_ptr<engine::Provider>& far() const noexcept { return far_; }
-  // Whether one carries both.
+  // True if one engine carries both.
   bool is_one_carrier() const noexcept { return near_ == far_; }
-  // Those that have a part of a group's block, in its order.
+  // The engines that have a part of a group's block, in the order of the parts.
   engine::ProviderList with_memory() const;
 
  private:
@@ -70,9 +69,9 @@ class JobEngines {
   std::shared_ptr<engine::Provider> far_;
 };
 
-// Has those that are chosen, other than what carries messages between hosts, tell each other of
-// themselves by `store`, which is null where there is one rank. Throws RendezvousError on all ranks
-// for what is missing on one.
+// Exchanges the chosen engines' cards through `store`, which is null if there is one rank. Leaves
+// out the carrier between hosts. If something is missing on one rank, all ranks throw
+// RendezvousError.
 void introduce_engines(const JobEngines& engines,
                        Store* store,
                        const LaunchInfo& launch,

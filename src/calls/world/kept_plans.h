@@ -1,4 +1,4 @@
-// What was planned for calls before, so that a call that is repeated is planned once.
+// Cached plans of earlier calls, so that a repeated call is planned once.
 #pragma once
 
 #include <array>
@@ -11,17 +11,17 @@
 
 namespace hocket::world {
 
-// A value: the plans of the last requests, of a few kinds and sizes. Programs repeat themselves, and
-// what was right is right again. In the communicator's turn.
+// A value: the plans of the last requests, of a few kinds and sizes. A repeated request needs no
+// new checks. Used in the communicator's turn.
 template <typename AnyPlan>
 class KeptPlans {
  public:
-  // The plan of the last request like this; null where this is not the same again.
+  // The plan of the last request like this; null if this request differs.
   AnyPlan* find(const call::Request& request) noexcept {
     Kept& kept = kept_[place_of(request)];
     return call::repeats(kept.request, request) ? &kept.plan : nullptr;
   }
-  // The plan of a request of this kind and size, perhaps, with other arrays; else any.
+  // The plan of an earlier request, perhaps of this kind and size with other arrays.
   const AnyPlan& likely(const call::Request& request) const noexcept {
     return kept_[place_of(request)].plan;
   }
@@ -37,7 +37,7 @@ class KeptPlans {
     call::Request request;  // none has kNone
     AnyPlan plan;
   };
-  // One multiplication and no more: it lies on the way of every call.
+  // A single multiplication, as every call computes it.
   static std::size_t place_of(const call::Request& request) noexcept {
     const std::uint64_t size = request.out.count() * base::kHashSeed >> 32;
     return (size ^ static_cast<std::uint64_t>(request.kind)) % kEntries;

@@ -44,8 +44,8 @@ MessageInFlight begin_recv(CommunicatorImpl& impl, const Envelope& from, ArrayVi
           .sender = {}};
 }
 
-// Whether a message is through within moments, as short ones are; disagreement is left to whoever
-// waits in earnest.
+// Returns true if the message completes within moments, as short ones do. A disagreement is
+// reported by the wait that follows.
 bool is_through(MessageInFlight& message, int polls) {
   try {
     for (; polls >= 0; --polls) {
@@ -65,7 +65,8 @@ void require_one_memory(ConstArrayView a, ConstArrayView b) {
   }
 }
 
-// What is put on a stream comes from whom it names, but where the call may wait to learn that.
+// A receive that is put on a stream must name its source. Only a call that may wait can find the
+// source out.
 int named(const Envelope& from) {
   if (from.peer == engine::kAnyPeer) {
     throw InvalidArgument(
@@ -107,7 +108,7 @@ Envelope envelope(CommunicatorImpl& impl,
           .allows_shorter = options.allow_shorter};
 }
 
-// Of calls that do not tell what came.
+// For calls that do not report the received message's envelope.
 void require_plain(const MessageOptions& options) {
   if (options.tag == kAnyTag) {
     throw InvalidArgument("tag is -1, any, which is for recv, recv_async and probe");
@@ -121,7 +122,7 @@ Received nothing_received(DType dtype, const MessageOptions& options) {
   return {.source = kNullRank, .tag = options.tag, .count = 0, .dtype = dtype};
 }
 
-// What a probe looks for: of any count and dtype.
+// The envelope that a probe looks for: any count and dtype.
 Envelope probed(CommunicatorImpl& impl, int source, const MessageOptions& options) {
   if (options.stream) {
     throw InvalidArgument(
@@ -131,7 +132,7 @@ Envelope probed(CommunicatorImpl& impl, int source, const MessageOptions& option
   return envelope(impl, source, false, ConstArrayView(nullptr, 0, DType::kUInt8), options);
 }
 
-// Messages without those to or from nobody.
+// Leaves out messages to or from kNullRank.
 template <typename One>
 std::vector<One> with_somebody(std::span<const One> messages, int One::*peer) {
   std::vector<One> kept;
@@ -150,7 +151,7 @@ ConstArrayView apart_from(std::span<const Incoming> incoming,
   return ConstArrayView(copy.data(), in.count(), in.dtype()).in_order(in.order());
 }
 
-// What two messages write would depend on which comes last.
+// Refuses overlapping receives: the result would depend on which message comes last.
 void require_apart(std::span<const Incoming> incoming) {
   if (incoming.size() < 2) return;
   const auto begins = [&](std::size_t i) {

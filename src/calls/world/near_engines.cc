@@ -10,14 +10,14 @@ using control::GroupControl;
 
 namespace {
 
-// A resource, shared by what works among the mates.
+// A resource, shared by the messages and collectives of this host's members.
 struct Shared {
   Shared(control::HostControl& host, std::byte* memory, const Mates& mates)
       : places(mates.places),
         hosts(mates.places.size()),
         control(host, memory, mates.own, places) {}
   const std::vector<int> places;
-  const std::vector<int> hosts;  // all the same
+  const std::vector<int> hosts;  // all 0: one host
   GroupControl control;
 };
 
@@ -46,11 +46,11 @@ class NearMessages final : public engine::PointToPoint {
   std::unique_ptr<engine::PointToPoint> messages_;
 };
 
-// Collectives among them, as parts of those of the whole group. What each rank has called is
-// compared where their parts meet.
+// Collectives among this host's members, as parts of the whole group's calls. The ranks' calls are
+// compared where these parts meet.
 class NearEngine final : public engine::CollectiveEngine, private engine::Consistency {
  public:
-  // `site`: of the mates; `members`: the number in the whole group of each.
+  // `site` describes this host's members; `members` has each one's number in the whole group.
   NearEngine(std::shared_ptr<Shared> shared,
              engine::Provider& provider,
              engine::GroupSite site,

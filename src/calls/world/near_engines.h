@@ -1,5 +1,5 @@
-// For those members of a group that share this host, where others are elsewhere: messages and
-// collectives among them.
+// Messages and collectives among those members of a group that share this host, when others are on
+// other hosts.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace hocket::world {
 
-// A value.
+// The members on this host. A value.
 struct Mates {
   int own = -1;              // this rank's number among them
   std::vector<int> members;  // the number in the group of each
@@ -22,13 +22,13 @@ struct Mates {
 Mates mates_of(const call::Membership& membership);
 
 struct Near {
-  std::unique_ptr<engine::PointToPoint> messages;  // by numbers among the mates
-  // Parts of the calls of the whole group: what each rank has called is compared where these meet.
-  // Null where the engine has no collectives of its own.
+  std::unique_ptr<engine::PointToPoint> messages;  // by numbers among the members on this host
+  // Parts of the whole group's calls: the ranks' calls are compared where these meet. Null if the
+  // engine has no collectives.
   std::unique_ptr<engine::CollectiveEngine> collectives;
 };
-// `whole`: the group as it is to have engines. `control`: of the mates, in the group's block;
-// `memory`: the engine's part of that.
+// `whole` is the group that gets engines. `control` is the control part for this host's members, in
+// the group's block; `memory` is the engine's part of the block.
 Near make_near(control::HostControl& host,
                engine::Provider& provider,
                const engine::GroupSite& whole,

@@ -14,7 +14,7 @@ class PreparedCall : public std::enable_shared_from_this<PreparedCall> {
  public:
   PreparedCall(std::shared_ptr<CommunicatorImpl> impl, const call::Request& request)
       : impl_(std::move(impl)), request_(request) {}
-  // What is made in a way of its own.
+  // Functions for a call that is not a plain collective.
   struct Ways {
     std::function<void()> run;
     std::function<std::shared_ptr<call::Operation>()> start;

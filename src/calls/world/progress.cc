@@ -26,7 +26,7 @@ constexpr std::chrono::microseconds kAttendedNap{200};
 
 }  // namespace
 
-// What the thread works with. Its fields are the thread's own, but for those that say otherwise.
+// The thread's data. Fields belong to the thread, unless their comments say so.
 class ProgressThread::State {
  public:
   State(std::shared_ptr<control::HostControl> host, std::shared_ptr<failure::Witness> witness)
@@ -135,7 +135,7 @@ void ProgressThread::State::add(std::shared_ptr<call::Core> communicator) {
     added_.push_back(std::move(communicator));
     calls_.fetch_add(1, std::memory_order_acq_rel);
   } catch (const std::bad_alloc&) {
-    return;  // whoever waits for the call moves it all the same
+    return;  // the thread that waits for the call moves it
   }
   wakes_.store(true, std::memory_order_release);
   wake();
@@ -185,7 +185,7 @@ void ProgressThread::State::wake() noexcept {
   host_->ring(host_->self());  // it may sleep as one who waits for peers
 }
 
-// Sleeps until something is added, a peer ends, or the end. Not on the doorbell: whoever rings it
+// Sleeps until something is added, a peer ends, or the end. The doorbell is not used, as ringing it
 // would pay for waking a thread that has nothing to do.
 void ProgressThread::State::sleep_idle() noexcept {
   idle_.store(true, std::memory_order_seq_cst);
@@ -201,8 +201,8 @@ void ProgressThread::State::sleep_idle() noexcept {
   idle_.store(false, std::memory_order_relaxed);
 }
 
-// For a moment, while threads of the program move all that is under way. Peers that end meanwhile
-// are seen afterwards: to sleep on all of them takes longer than the moment.
+// Sleeps for a moment, while threads of the program move all pending calls. Ends of peers are seen
+// afterwards: sleeping on all their words takes longer than the moment.
 void ProgressThread::State::sleep_attended() noexcept {
   idle_.store(true, std::memory_order_seq_cst);
   const os::FutexWait bell{&bell_, bell_.load(std::memory_order_seq_cst)};
@@ -257,8 +257,8 @@ void ProgressThread::State::look_around() {
   if (watches_) watch_peers();
 }
 
-// Looks at the words of all peers, and lists those that are still held, to sleep on. With more
-// peers than one sleep takes, each rank watches those that follow it; they tell the others.
+// Looks at the words of all peers, and lists those still held, to sleep on. If there are more peers
+// than one sleep takes, each rank watches those that follow it, and tells the others.
 void ProgressThread::State::watch_peers() {
   if (!host_->groups().empty()) waits_.push_back({&host_->network_bell(), bell_at_tick_});
   const int ranks = host_->ranks();

@@ -1,5 +1,5 @@
-// The thread in which hocket works by itself. It holds the words by which others learn of this
-// process's death, watches theirs, and moves the calls that nobody waits for.
+// hocket's progress thread. It holds the words by which others notice this process's death, watches
+// the others' words, and moves calls that no thread waits for.
 #pragma once
 
 #include <memory>
@@ -14,24 +14,25 @@
 namespace hocket::world {
 
 // A resource: the thread, from construction to destruction. The thread may itself be the last user
-// of the world that owns this, and so end up destroying it; what it needs to come to its end then
-// is its own, in State.
+// of the world that owns this, and so destroy it. Data that it needs for its end is therefore in
+// State, which it shares.
 class ProgressThread {
  public:
-  // `witness`: look out for deaths of other processes, and have it find out how they ended.
+  // If `witness` is given, watches for deaths of other processes, and has it find out how they
+  // ended.
   ProgressThread(std::shared_ptr<control::HostControl> host,
                  std::shared_ptr<failure::Witness> witness);
   ~ProgressThread();
 
   // Has the thread move `communicator`'s calls until none is under way.
   void add(std::shared_ptr<call::Core> communicator);
-  // Whether there are no such calls any more.
+  // True if no such calls are left.
   bool is_idle() const noexcept;
-  // Has the thread look at `attended` for as long as it lives.
+  // Makes the thread look at `attended` regularly, as long as that lives.
   void attend(std::weak_ptr<call::Attended> attended);
-  // Has it tick, too, when others change `word`, which they wake.
+  // Makes the thread tick, too, when others change `word` and wake it.
   void listen(os::FutexWord& word);
-  // Has the thread look anew at who lives: to be called once all ranks of the host have arrived.
+  // Makes the thread check which ranks live: call it once all ranks of the host have arrived.
   void look_again() noexcept;
 
  private:

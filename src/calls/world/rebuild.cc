@@ -1,6 +1,6 @@
-// From a communicator that has ended to the one of those who go on. How they agree on that:
-// membership/control/succession.h; here is what a rank does: says that it has come, waits for the others, and
-// allocates the new group's memory where that is its turn.
+// Rebuilds a communicator after its end, for the ranks that go on. Their agreement is described in
+// membership/control/succession.h. Here is a rank's part. It says that it has come, waits for the others, and
+// allocates the new group's memory if that is its turn.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -26,11 +26,13 @@ using control::Succession;
 
 namespace {
 
-// How long the first has for allocating before the others do so too: it may have been stopped.
+// Time that the first rank has for allocating before the others do it, too: it may have been
+// stopped.
 constexpr std::chrono::milliseconds kForTheFirst{10};
-// For hosts to agree once those who have not come are not waited for any longer.
+// Time for hosts to agree, once missing ranks are not waited for any longer.
 constexpr std::chrono::seconds kForAgreement{5};
-// For a refusal to come from the host of who refused, when others are known to have heard it.
+// Time for a refusal to arrive from the refusing rank's host, when others are known to have heard
+// it.
 constexpr std::chrono::seconds kForReasons{1};
 constexpr std::size_t kNamed = 8;  // ranks in a message
 
@@ -61,9 +63,9 @@ class Rebuild {
         deadline_(Deadline::in(allowed_)),
         core_dumps_(old.group()) {}
 
-  // Where the new group's block lies.
+  // Waits for the new group; returns the offset of its block.
   std::uint64_t wait();
-  // Who is in it.
+  // The new group's members.
   Members members(std::uint64_t block) const;
   [[noreturn]] void raise_counted_out(const Members& members) const;
 
@@ -157,7 +159,7 @@ void Rebuild::look() {
     if (!words_.is_decided() && words_.is_ready() && !in_reach()) raise_minority();
   }
   if (!deadline_.has_passed()) return;
-  // What is left to do then is short, if nobody is waited for.
+  // The rest takes a short time if no rank is waited for.
   const bool ready = words_.is_ready();
   if (extended_ || (!ready && !options_.exclude_missing)) raise_missing();
   extended_ = true;
@@ -165,15 +167,15 @@ void Rebuild::look() {
   if (!ready) words_.come(old_.rank(), control::kImpatient, turns_.turn());
 }
 
-// Whether those who are there may decide for all.
+// True if the ranks that are there may decide for all.
 bool Rebuild::in_reach() const {
   const auto& hosts = old_.membership().hosts;
   const std::vector<int> there = words_.hosts_there(hosts);
   return words_.may_go_alone() || words_.outweighs(hosts, {there.begin(), there.end()});
 }
 
-// Who goes on, as far as that can be told: within a host whoever is there, once nobody is waited
-// for; between hosts what was agreed.
+// The ranks that go on, if already known. Within a host these are the present ones, once no rank is
+// waited for. Between hosts they are agreed on.
 std::optional<Members> Rebuild::choice() {
   if (old_.group().spans()) return words_.decided();
   if (!words_.is_ready()) return std::nullopt;
@@ -323,7 +325,8 @@ std::shared_ptr<CommunicatorImpl> CommunicatorImpl::rebuild(const RebuildOptions
   Rebuild rebuild(*this, *rebuild_turns_, options);
   const std::uint64_t block = rebuild.wait();
   const Members members = rebuild.members(block);
-  // Work on GPUs, and whoever was counted out while waiting in a call, learn of it here.
+  // Work on GPUs learns of the rebuild here, and so do ranks that were counted out while they
+  // waited in a call.
   group().fail(own_failure(control::Cause::kRebuild));
   if (!members[static_cast<std::size_t>(rank())]) rebuild.raise_counted_out(members);
   call::Membership made = heirs(membership(), members, rank());

@@ -69,7 +69,7 @@ void RoutedMessages::post(Slot& slot, int peer, engine::Tag tag) {
   if (slot.way == Way::kNear) ++near_messages_;
 }
 
-// Whether others that may be for the same message have to find theirs first.
+// True if earlier receives that may match the same message must find theirs first.
 bool RoutedMessages::has_to_wait(const Envelope& from) {
   return from.peer == engine::kAnyPeer ||
          std::any_of(held_.begin(), held_.end(), [&](MessageId other) {
@@ -102,7 +102,7 @@ MessageId RoutedMessages::recv(const Envelope& from, std::span<std::byte> bytes)
   return id;
 }
 
-// What has come to either carrier, whichever receives are held.
+// A message that has arrived at either carrier, whether or not a held receive wants it.
 std::optional<Envelope> RoutedMessages::arrived(const Envelope& wanted) {
   const bool any = wanted.peer == engine::kAnyPeer;
   for (const Way way : {Way::kNear, Way::kFar}) {
@@ -114,7 +114,8 @@ std::optional<Envelope> RoutedMessages::arrived(const Envelope& wanted) {
   return std::nullopt;
 }
 
-// What comes between the two looks may be for one that is held, and is not told of then.
+// A message that arrives between the two looks may belong to a held receive. It is not reported
+// then.
 std::optional<Envelope> RoutedMessages::waiting(const Envelope& wanted) {
   post_held();
   const auto found = arrived(wanted);
@@ -124,8 +125,9 @@ std::optional<Envelope> RoutedMessages::waiting(const Envelope& wanted) {
   return is_held ? std::nullopt : found;
 }
 
-// True when something found its message. One that competes with an earlier one gets what has come
-// and is not for that: it may be of another tag, or of another rank.
+// Returns true if a receive found its message. A receive that competes with an earlier one may take
+// an arrived message that the earlier one does not match. It may have another tag, or come from
+// another rank.
 bool RoutedMessages::post_held() {
   std::vector<Envelope> blocked;
   const auto try_to_post = [&](MessageId id) {
@@ -172,7 +174,7 @@ void RoutedMessages::give_back(MessageId id) noexcept {
 }
 
 bool RoutedMessages::progress() {
-  // Nobody but this rank itself sends to one that is alone.
+  // A member that is alone on its host gets near messages from itself alone.
   const bool may_come = members_.size() > 1 || sent_near_ || near_messages_ != 0 || !held_.empty();
   const bool near = may_come && near_->progress();
   const bool far = far_->progress();

@@ -1,6 +1,6 @@
-// Symmetric arrays. In the host's memory each rank's part lies in its own stripe of the host's
-// segment, which everybody has mapped already: making one is agreeing on offsets. In GPUs' memory
-// each is mapped when it is made.
+// Symmetric arrays. In host memory each rank's part lies in its stripe of the host's segment, which
+// all ranks have mapped. So making an array is an agreement on offsets. GPUs' memory is mapped when
+// the array is made.
 #include "hocket/symmetric.h"
 
 #include <fmt/format.h>
@@ -37,7 +37,7 @@ class OnHost final : public SymmetricBlock {
     if (world_->forked()) return;
     for (const std::uint64_t offset : offsets_) world_->host().release(offset);
   }
-  // Of each rank's part, once they are agreed on.
+  // Offsets of all ranks' parts, once they are agreed on.
   void set_offsets(std::vector<std::uint64_t> offsets) noexcept { offsets_ = std::move(offsets); }
 
   ArrayView part(int rank) const override {

@@ -216,7 +216,7 @@ void WorldImpl::attach(engine::Carrier& carrier) {
 
 void WorldImpl::depart(Manner manner) noexcept {
   const bool has_left = host_->state(parts_.host_rank) != control::RankState::kAlive;
-  // What was sent counts as sent, and the others may be waiting for it.
+  // Messages that were sent must arrive, as the others may be waiting for them.
   const auto carrier = this->carrier();
   if (carrier && !has_left) carrier->flush(Deadline::in(kForFlush));
   if (has_lost_one_of(host_->places())) forsake();
@@ -243,9 +243,9 @@ void WorldImpl::leave() noexcept {
     is_kept_ = true;
     return;
   }
-  // Before others can see this rank leave and end by it: a launcher goes by the goodbyes' order. A
-  // goodbye waits for the store's answer, and the store may have been that of a rank that died,
-  // whose connection lasts for as long as its memory is being freed.
+  // The store's goodbye comes before others can see this rank leave and end because of it: a
+  // launcher judges by the order of goodbyes. A goodbye waits for the store's answer. The store may
+  // have been that of a rank that died, whose connection lasts until its memory is freed.
   if (parts_.store && !has_lost_one_of(host_->ranks())) parts_.store->close();
   depart(Manner::kOrdinary);
   parts_.store.reset();
@@ -270,7 +270,7 @@ void WorldImpl::tell_end(std::string_view why) noexcept {
   host_->tell_end_reason(has_told_of_loss() ? Ending::kAfterALoss : Ending::kByItself, why);
 }
 
-// A status of 1 follows from a reason that was told before, which stays.
+// A status of 1 follows from a reason that was told before, so that reason stays.
 void WorldImpl::tell_status(int status) noexcept {
   if (forked() || has_left()) return;
   if ((status & 0xff) == 0) return host_->withdraw_end_reason();

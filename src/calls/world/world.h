@@ -1,4 +1,4 @@
-// One process's part in a job: its seat on the host, its progress thread, its settings.
+// One process's part in a job: its place on the host, its progress thread, its settings.
 #pragma once
 
 #include <atomic>
@@ -31,7 +31,7 @@ class NetworkTick;
 class PlaceTick;
 class ProgressThread;
 
-// What a rank's world is made of. A value.
+// The parts from which a rank's world is made. A value.
 struct WorldParts {
   LaunchInfo launch;
   std::string name = "world";  // of the communicator of all ranks
@@ -53,12 +53,11 @@ struct WorldParts {
   std::string audit_folder;                   // where theirs lies
   std::shared_ptr<device::DeviceLibraries> device_libraries;
   std::shared_ptr<Store> store;  // lives as long as the world
-  // Of the store, where this process serves it: see rendezvous::Joined.
+  // Number of clients of the store, if this process serves it: see rendezvous::Joined.
   std::function<std::optional<std::size_t>()> store_clients;
 };
 
-// A resource, shared by the World and its communicators. Thread-safe where it does not say
-// otherwise.
+// A resource, shared by the World and its communicators. Thread-safe, except where noted.
 class WorldImpl final : public device::DeviceSurroundings,
                         public std::enable_shared_from_this<WorldImpl> {
  public:
@@ -74,14 +73,14 @@ class WorldImpl final : public device::DeviceSurroundings,
     return parts_.engines.chosen();
   }
   const algorithm::Choices& algorithms() const noexcept { return parts_.algorithms; }
-  // Whether the ranks are threads of one process.
+  // True if the ranks are threads of one process.
   bool threads() const noexcept override { return parts_.threads; }
   // Null in a job of one.
   const std::shared_ptr<Store>& store() const noexcept { return parts_.store; }
   Duration default_deadline() const noexcept { return parts_.deadline; }
   Duration warn_after() const noexcept override { return parts_.warn_after; }
   const std::string& dump_directory() const noexcept override { return parts_.dump_directory; }
-  // Null where none is written.
+  // Null if no trace is written.
   const std::shared_ptr<observe::TraceFile>& trace() const noexcept override {
     return parts_.trace;
   }
@@ -92,19 +91,19 @@ class WorldImpl final : public device::DeviceSurroundings,
   int world_rank() const noexcept override { return parts_.launch.rank; }
   const os::ForkGuard& forks() const noexcept override { return guard_; }
   bool forked() const noexcept { return guard_.forked(); }
-  // Whether the user wants the waiting thread to stop; asks at most every few milliseconds.
+  // True if the user wants the waiting thread to stop. Checks at most every few milliseconds.
   bool interrupted() override;
 
   Communicator make_communicator();
   int size() const noexcept override { return static_cast<int>(parts_.hosts.size()); }
 
-  // Has the progress thread look after a communicator until it has nothing under way.
+  // Makes the progress thread move a communicator's calls until none is pending.
   void watch(std::shared_ptr<call::Core> calls) override;
 
-  // Whether no calls are under way that the progress thread moves.
+  // True if no calls are pending that the progress thread moves.
   bool is_idle() const noexcept;
 
-  // Whether the program has been told that a peer was lost: it need not be told again.
+  // True if the program has seen an error about a lost peer, so that it need not be told again.
   bool has_told_of_loss() const noexcept override {
     return told_of_loss_.load(std::memory_order_relaxed);
   }
@@ -119,11 +118,11 @@ class WorldImpl final : public device::DeviceSurroundings,
   void look_again() noexcept override;
   void finish_at_exit(std::weak_ptr<call::Core> core) override;
 
-  // Whether this rank has said goodbye to the others.
+  // True if this rank has said goodbye to the others.
   bool has_left() const noexcept override {
     return host_->state(parts_.host_rank) == control::RankState::kLeft;
   }
-  // Says goodbye to the others; lets go of the store.
+  // Says goodbye to the others, and drops the store.
   void leave() noexcept;
   void leave_at_exit() noexcept { leaves_at_exit_.store(true, std::memory_order_relaxed); }
   bool leaves_at_exit() const noexcept { return leaves_at_exit_.load(std::memory_order_relaxed); }
@@ -157,7 +156,7 @@ class WorldImpl final : public device::DeviceSurroundings,
   std::unique_ptr<ProgressThread> progress_;
   std::unique_ptr<MetricsServer> metrics_;  // of one rank a host, where it is wanted
   std::shared_ptr<NetworkTick> network_tick_;
-  std::shared_ptr<PlaceTick> place_tick_;  // null: nobody tells
+  std::shared_ptr<PlaceTick> place_tick_;  // null: no function is registered
   std::mutex audit_mutex_;
   std::shared_ptr<observe::AuditFile> late_audit_;  // of communicators that want one
   std::atomic<bool> told_of_loss_{false};

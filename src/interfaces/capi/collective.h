@@ -1,4 +1,4 @@
-// The arguments of a collective call, read and checked; what is wrong is told to all of its ranks.
+// Reads and checks the arguments of a collective call; errors are told to all its ranks.
 #pragma once
 
 #include <span>
@@ -37,7 +37,7 @@ class Collective {
             .displacements = counts(parts->displacements, parts->length)};
   }
 
-  // Calls `verb` with one array where the call is in place, else with two.
+  // Calls `verb` with one array if the call is in place, else with two.
   template <typename Verb>
   auto on(const hocket_array* in, const hocket_array* out, const Verb& verb) const {
     if (in != nullptr) return verb(input(in), output(out));

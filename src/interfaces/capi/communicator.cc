@@ -43,7 +43,7 @@ hocket::InitOptions init_options(const hocket_init_options* given) {
   return options;
 }
 
-// Another seat in the same communicator.
+// Another handle of the same communicator.
 Communicator again(const Communicator& comm) { return Communicator(comm.impl()); }
 
 void copy_ranks(std::span<const int> from, std::int32_t* to, std::size_t length) {
@@ -145,7 +145,7 @@ int hocket_comm_abort(hocket_comm* comm, const char* reason) {
 int hocket_comm_close(hocket_comm* comm) {
   return guarded("hocket_comm_close", [&] {
     hocket_comm& closed = of(comm, "comm");
-    // That of all ranks goes with the job.
+    // Closing the communicator of all ranks closes the world.
     if (closed.world->communicator().impl() == closed.comm.impl()) {
       closed.world->close();
     } else {

@@ -20,7 +20,7 @@ struct LastError {
   Status status;
   int signal = 0;
   std::vector<std::int32_t> missing;
-  // Where there was no memory for the text.
+  // A static text, used if there was no memory for the message.
   const char* bare = nullptr;
 
   const char* message() const noexcept { return bare ? bare : status.message.c_str(); }
@@ -167,7 +167,7 @@ int hocket_error_details(hocket_error_info* info) {
       throw hocket::InvalidArgument("info->size is " + std::to_string(info->size) +
                                     ", expected sizeof(hocket_error_info)");
     }
-    // As much as the caller's version of the struct has, and no more.
+    // Copies only as much as the caller's version of the struct has.
     hocket_error_info known{};
     hocket::capi::fill(known);
     known.size = info->size;

@@ -1,4 +1,4 @@
-// Messages between two ranks. What one of them gets wrong is its own affair.
+// Messages between two ranks. An error of one rank is not told to the other.
 #include "interfaces/capi/options.h"
 
 using hocket::Communicator;

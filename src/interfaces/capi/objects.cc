@@ -20,7 +20,7 @@ std::span<const std::byte> as_bytes(const void* data, std::size_t length) {
 
 hocket_object* made_of(Object object) { return new hocket_object{.object = std::move(object)}; }
 
-// Null is an object too: none. Who cannot read its own tells the others.
+// Null stands for the object none. A rank that cannot read its object tells the others.
 Object read_object(const Refusal& refuse, const hocket_object* object) {
   try {
     return object == nullptr ? Object() : of(object, "object").object;
@@ -41,7 +41,7 @@ void check_room(const Refusal& refuse,
                                   std::to_string(ranks) + " ranks");
 }
 
-// Either all of them, or none.
+// Hands out either all handles, or none.
 void give(std::vector<Object> objects, hocket_object** results) {
   std::vector<std::unique_ptr<hocket_object>> made;
   made.reserve(objects.size());

@@ -1,5 +1,4 @@
-// What C passes, as what C++ takes: handles, arrays, options. A refusal says which argument is
-// wrong.
+// Converts C's arguments to C++'s: handles, arrays, options. A refusal names the wrong argument.
 #pragma once
 
 #include <algorithm>
@@ -72,7 +71,7 @@ struct hocket_object {
 
 namespace hocket::capi {
 
-// What `handle` is of. Throws where it is null, or a handle of another kind.
+// The object behind `handle`. Throws if the handle is null, or of another kind.
 template <typename T>
 T& of(T* handle, const char* name) {
   if (handle == nullptr) throw InvalidArgument(std::string(name) + " is null");
@@ -101,14 +100,14 @@ void release(T** handle) noexcept {
   delete owned;
 }
 
-// What is wrong with an argument: where other ranks take part in the call, they are told at once.
+// Refuses an argument. If other ranks take part in the call, they are told at once.
 class Refusal {
  public:
-  // Of this rank alone.
+  // For calls of this rank alone.
   Refusal() noexcept = default;
-  // Of a collective call of `comm`.
+  // For a collective call of `comm`.
   explicit Refusal(Communicator& comm) noexcept : comm_(&comm) {}
-  // Of its rebuilding.
+  // For a rebuild of `comm`.
   static Refusal of_rebuild(Communicator& comm) noexcept {
     Refusal refusal(comm);
     refusal.refuse_ = &Communicator::refuse_rebuild;
@@ -122,8 +121,8 @@ class Refusal {
   void (Communicator::*refuse_)(const std::string&) = &Communicator::refuse;
 };
 
-// What the first version of each struct had, which is the least that a program brings. A field that
-// is added begins at a multiple of 8, so never in what was padding.
+// Size of the first version of each struct, the least that a program passes. An added field begins
+// at a multiple of 8, so it never lies in former padding.
 template <typename T>
 inline constexpr std::size_t kFirstSize = 0;
 template <>
@@ -137,7 +136,8 @@ inline constexpr std::size_t kFirstSize<hocket_symmetric_options> = 24;
 template <>
 inline constexpr std::size_t kFirstSize<hocket_operator> = 32;
 
-// The caller's options, which may be of an older version, or of a newer one that says nothing more.
+// The caller's options. They may be of an older version, or of a newer one whose added fields are
+// zero.
 template <typename T>
 T read(const Refusal& refuse,
        const T* options,
@@ -172,8 +172,8 @@ ReduceOp op(const Refusal& refuse, std::int32_t op);
 // Null: absent.
 ArrayView view(const Refusal& refuse, const hocket_array* array, const char* name);
 
-// Refuses a list of `length` elements of `bytes` each that cannot be one. `name`: the argument's;
-// `length_name`: that of its length.
+// Refuses a list of `length` elements of `bytes` each that is impossible. `name` and `length_name`
+// are the arguments' names.
 void check_list(const Refusal& refuse,
                 const void* list,
                 std::size_t length,
@@ -182,7 +182,7 @@ void check_list(const Refusal& refuse,
                 const std::string& length_name = "length");
 hocket_array to_c(ArrayView view) noexcept;
 
-// A call's options as those of its family.
+// Converts a call's options to those of its family.
 inline ReduceOptions with_op(const CallOptions& o, ReduceOp op) {
   return {.op = op, .deadline = o.deadline, .stream = o.stream};
 }
@@ -192,11 +192,11 @@ inline RootOptions with_root(const CallOptions& o, int root) {
 inline MessageOptions with_tag(const CallOptions& o, int tag) {
   return {.tag = tag, .deadline = o.deadline, .stream = o.stream};
 }
-// Those of a receive, which alone may allow shorter messages.
+// Options of a receive, which alone may allow shorter messages.
 MessageOptions receive_options(const Refusal& refuse, const hocket_call_options* options, int tag);
 hocket_received as_c(const Received& received) noexcept;
 
-// Makes a handle of what `start` returns. The place for it is looked at first.
+// Makes a handle of the result of `start`. The place for it is checked first.
 template <typename Start>
 void start_work(const Refusal& refuse, hocket_work** work, const Start& start) {
   if (work == nullptr) refuse("work is null; it takes the handle of the call");

@@ -161,7 +161,7 @@ class Session {
                       most,
                       placement_.processors));
     }
-    // To tune, engines are measured alone; what hocket would choose of them is of no interest.
+    // For tuning, engines are measured alone; hocket's own choice among them does not matter.
     if (arguments.tune_file.empty()) add_library(std::string(kHocket));
     for (const std::string& peer : peers_of(arguments)) add_library(peer);
   }
@@ -180,8 +180,8 @@ class Session {
  private:
   void add_library(const std::string& name) { findings_.participants.push_back({name, "", {}}); }
 
-  // Measures with so many ranks, the first of `runs` that are left. True if whoever must was there
-  // to the end.
+  // Measures with that many ranks, the first of `runs` runs that are left. Returns true if the
+  // required libraries lived to the end.
   bool run_with(int ranks, std::size_t runs) {
     placement_.ranks = ranks;
     findings_.plan = plan_of(arguments_, ranks);
@@ -207,7 +207,7 @@ class Session {
              .unfinished = [this](const Gap& gap) { findings_.gaps.push_back(gap); },
              .restart = [this](std::size_t place) { return start(place); }});
     progress_.clear();
-    // Beside others hocket has to have lived; to tune, whoever could be measured.
+    // In a comparison hocket must have lived; for tuning, any engine.
     const auto lives = [](const std::unique_ptr<Team>& team) { return team != nullptr; };
     const bool worked = arguments_.tune_file.empty()
                             ? lives(teams_.front()) && std::ranges::none_of(findings_.gaps, is_own)
@@ -252,7 +252,8 @@ class Session {
     return team;
   }
 
-  // Those that are not there were named; columns of dashes would say no more.
+  // Leaves out peers that did not start: they were reported, and would only fill columns with
+  // dashes.
   std::vector<std::string> started_peers() const {
     std::vector<std::string> peers;
     for (std::size_t i = 0; i < teams_.size(); ++i) {

@@ -16,8 +16,8 @@
 namespace hocket::cli {
 namespace {
 
-// `hocket run -np 4`, as mpirun has it: to CLI11 that would be -n with the value "p". What follows
-// the program's name is the program's.
+// Accepts `hocket run -np 4`, as mpirun does: to CLI11 that would be -n with the value "p".
+// Arguments behind the program's name belong to the program.
 std::vector<std::string> arguments_of(int argc, char** argv, const CLI::App& app) {
   std::vector<std::string> arguments(argv + 1, argv + argc);
   if (arguments.empty() || arguments.front() != "run") return arguments;
@@ -76,7 +76,7 @@ int parse_and_run(int argc, char** argv) {
   return chosen();
 }
 
-// What a command has printed may still be on its way: a full disk must not look like success.
+// Flushes output before the exit code is decided: a full disk must not look like success.
 int after_output(int code) {
   std::cout.flush();                               // --help
   const bool was_lost = std::ferror(stdout) != 0;  // earlier, and why is forgotten

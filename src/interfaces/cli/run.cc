@@ -101,7 +101,7 @@ void add_run(CLI::App& app, Action& chosen) {
   command->add_option("--env", options.environment, "Set a variable for the ranks; may be repeated")
       ->type_name("NAME=VALUE")
       ->expected(1)
-      ->allow_extra_args(false)  // else it takes the program for more of its own
+      ->allow_extra_args(false)  // else it would take the program as a second value
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command
       ->add_option_function<double>(
@@ -167,7 +167,7 @@ void add_run(CLI::App& app, Action& chosen) {
       ->add_option("program", options.command, "The program and its arguments; -- may precede it")
       ->type_name("PROGRAM ARGS...")
       ->required();
-  // What follows the program's name is the program's, options too.
+  // Arguments behind the program's name belong to the program, even options.
   command->positionals_at_end();
   command->footer(kFooter);
   command->callback([arguments, &chosen] { chosen = [arguments] { return run(*arguments); }; });

@@ -1,4 +1,4 @@
-// `hocket store`: the store by itself, until it is told to end.
+// `hocket store`: serves the store alone, until it is asked to end.
 #include "hocket/store.h"
 
 #include <fmt/format.h>

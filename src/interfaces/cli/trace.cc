@@ -1,4 +1,4 @@
-// `hocket trace`: what the ranks of a job called, and whom they waited for.
+// `hocket trace`: the calls of a job's ranks, and the ranks that they waited for.
 #include "hocket/trace.h"
 
 #include <fmt/format.h>
@@ -155,7 +155,7 @@ void write_chrome(const JobTrace& trace, const std::string& path) {
   fmt::print(stderr, "hocket: {} is for https://ui.perfetto.dev or chrome://tracing\n", path);
 }
 
-// Whether a folder has an audit alone.
+// True if a folder has only an audit.
 bool has_only_audit(const std::string& folder) {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {

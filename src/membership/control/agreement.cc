@@ -20,7 +20,8 @@ std::uint64_t ballot_after(std::uint64_t highest, int host) {
 
 Agreement::Clock::duration yield_of(int host) { return kYield * (1 + host % 16); }
 
-// Who cannot be heard. Who has ended is told apart: the proposer may only not know that yet.
+// Members that cannot be heard from here. Members that have ended are left out: the proposer may
+// just not know that yet.
 Members unheard(const Succession& words) {
   Members members(static_cast<std::size_t>(words.size()));
   for (int i = 0; i < words.size(); ++i) {
@@ -35,7 +36,7 @@ int members_of(int host, const Members& members, std::span<const int> hosts) {
   return count;
 }
 
-// Whether a host that does not hear `lost` misses somebody of `host` who is in `members`.
+// True if a host that does not hear `lost` misses a member in `members` that is on `host`.
 bool misses(const Members& lost, const Members& members, std::span<const int> hosts, int host) {
   for (std::size_t i = 0; i < members.size() && i < lost.size(); ++i) {
     if (members[i] && lost[i] && hosts[i] == host) return true;
@@ -56,9 +57,9 @@ class Hearing {
     deaf_[a][b] = true;
     deaf_[b][a] = true;
   }
-  // The hosts, ascending; of several sets that are as heavy the one whose hosts come first. Few
-  // hosts are deaf to each other, so that the first set tried is nearly always the one; where it is
-  // not, the search ends after `kMostSteps` with the best so far.
+  // The hosts, ascending. If several sets are equally heavy, the one whose hosts come first. Few
+  // pairs of hosts do not hear each other, so the first set tried is nearly always the answer. If
+  // it is not, the search ends after `kMostSteps` with the best set so far.
   std::vector<std::size_t> heaviest() {
     best_weight_ = 0;
     best_.clear();
@@ -205,7 +206,7 @@ std::optional<Members> Agreement::choose(const Group& group, const Attempt& atte
 
 void Agreement::propose(const Group& group, Attempt& attempt) {
   auto chosen = choose(group, attempt);
-  if (!chosen) return;  // `step` asks anew who hears whom
+  if (!chosen) return;  // `step` asks again which hosts hear each other
   attempt.proposes = true;
   attempt.proposed = std::move(*chosen);
   group.words.accept({.ballot = attempt.ballot, .members = attempt.proposed});
@@ -228,7 +229,7 @@ void Agreement::take(const Group& group, const VoteFact& fact, int from) {
   using Kind = VoteFact::Kind;
   Succession& words = group.words;
   const auto size = static_cast<std::size_t>(words.size());
-  // Ballots bear the number of the host that proposes. Who has no member has no say.
+  // Ballots contain the number of the proposing host. A host without a member has no vote.
   const bool proposes = fact.kind == Kind::kPrepare || fact.kind == Kind::kAccept;
   if (fact.ballot >> 62 != 0 || fact.other >> 62 != 0) return;
   if (proposes && (fact.ballot & kHostMask) != (static_cast<std::uint64_t>(from) & kHostMask))

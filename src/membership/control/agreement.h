@@ -1,33 +1,36 @@
-// How the hosts of a group agree which of its members go on.
+// The hosts of a group agree which of its members go on.
 //
-// Single-decree Paxos (Lamport, "Paxos made simple", 2001) with hosts for acceptors, as each has
-// memory that outlives its ranks one by one. What a host has promised and accepted lies in the
-// group's block (succession.h); whoever speaks for the host on its lanes acts for it.
+// The protocol is single-decree Paxos (Lamport, "Paxos made simple", 2001). Hosts are the
+// acceptors, as each has memory that outlives its single ranks. A host's promises and accepted
+// votes are in the group's block (succession.h). The rank that speaks for the host on its lanes
+// acts for it.
 //
 //   proposer                                  acceptor
 //   Prepare(b)   b above all seen        ->   if b >= promised: promised = b
-//                                        <-   Promise(b, what it accepted, whom it cannot hear)
+//                                        <-   Promise(b, accepted vote, members it cannot hear)
 //   Accept(b, members)                   ->   if b >= promised: promised = b, accepted = it
 //                                        <-   Accepted(b)
-//   Decided(members)                     ->   all, who tell all others once
+//   Decided(members)                     ->   all, which tell all others once
 //
-// Proposer is the host of the first member that is there, in each host's own view; where views
-// differ, ballots settle it. It proposes when nobody is waited for any longer. It asks the hosts
-// that have a member that is there, and waits for all of them; when one is lost meanwhile, it
-// begins anew. What it proposes is what some of them accepted under the highest ballot; else the
-// members who are there of the hosts that all hear each other (others could not work together), as
-// many as there can be. Where these do not outweigh all others it proposes nothing, and asks again
-// until more is known. It is decided once all whom it asked have accepted it and they outweigh all
-// others (Succession::outweighs), or all who are there said that they go on alone.
+// The proposer is the host of the first member that is there, in each host's own view. If views
+// differ, ballots settle it. It proposes when no member is waited for any longer. It asks the hosts
+// with a member that is there, and waits for all of them. If one is lost meanwhile, it starts
+// again.
 //
-// That all accept, and not just those who outweigh, is for hosts that end as a whole, and their
-// votes with them: whoever of the others goes on has the vote as well. Two sets of hosts that both
-// outweigh have a host in common, so there is one outcome; tests/model/hosts.pml has it checked.
+// It proposes the members that some host accepted under the highest ballot. If there are none, it
+// proposes the members that are there on hosts that all hear each other, as many as possible; other
+// hosts could not work together. If these do not outweigh all others, it proposes nothing, and asks
+// again until more is known. The proposal is decided once all asked hosts have accepted it, if they
+// outweigh all others (Succession::outweighs), or if all their members said that they go on alone.
 //
-// A host keeps the outcome until each other one has said that it knows it, or is through with the
-// group, or is lost: who speaks for a host may end with the message in its hands.
+// All asked hosts must accept, not only a majority, because a host may end as a whole, and its vote
+// with it. The vote is then still on every other host that goes on. Two sets of hosts that both
+// outweigh have a common host, so there is one outcome; tests/model/hosts.pml checks this.
 //
-// Messages may be lost, come twice or late: questions are asked again until they are answered.
+// A host keeps the outcome until each other host has said that it knows it or has left the group,
+// or is lost. The rank that speaks for a host may end before it has passed the message on.
+//
+// Messages may be lost, or come twice or late: questions are repeated until they are answered.
 #pragma once
 
 #include <chrono>
@@ -42,35 +45,35 @@
 
 namespace hocket::control {
 
-// One process's part, for all its groups. A resource; one thread: whoever has the lanes.
+// One process's part, for all its groups. A resource; for the one thread that has the lanes.
 class Agreement {
  public:
   using Clock = base::Deadline::Clock;
-  // To one host; kAllHosts.
+  // Sends to one host, or to kAllHosts.
   using Send = std::function<void(int host, const Fact& fact)>;
   static constexpr int kAllHosts = -1;
 
   Agreement(int own_host, Send send) : own_(own_host), send_(std::move(send)) {}
 
-  // A group of which somebody has come, as its block shows it. `hosts`: of each member. Values for
-  // the length of a call.
+  // A group to which a member has come, as its block shows it. `hosts` has each member's host.
+  // Values for the length of a call.
   struct Group {
     std::uint64_t id;
     Succession& words;
     std::span<const int> hosts;
   };
-  // Does what is to do now, where this host is the proposer.
+  // Does the next step, if this host is the proposer.
   void step(const Group& group, Clock::time_point now);
-  // Answers what `from` says.
+  // Answers a message of host `from`.
   void take(const Group& group, const VoteFact& fact, int from);
-  // Whether an answer is awaited, so that `step` wants to be called soon.
+  // True if an answer is awaited, so that `step` should be called soon.
   bool is_busy() const noexcept { return !attempts_.empty(); }
   void forget(std::uint64_t id) { attempts_.erase(id); }
   template <typename Predicate>  // of a group's id
   void forget_unless(const Predicate& is_listed) {
     std::erase_if(attempts_, [&](const auto& attempt) { return !is_listed(attempt.first); });
   }
-  // What a host is told that has just been connected, or has asked.
+  // The message for a host that has just been connected, or has asked.
   static std::optional<VoteFact> outcome(const Group& group);
 
  private:
@@ -79,13 +82,13 @@ class Agreement {
     Members lost;
   };
   struct Attempt {
-    std::uint64_t ballot = 0;  // 0: none under way
+    std::uint64_t ballot = 0;  // 0: none in progress
     std::set<int> asked;       // hosts
     std::map<int, Promise> promises;
-    bool proposes = false;  // the second half
+    bool proposes = false;  // in the second half, Accept
     Members proposed;
     std::set<int> agreeing;
-    std::uint64_t highest = 0;  // ballot heard of
+    std::uint64_t highest = 0;  // highest ballot heard of
     Clock::time_point repeat_at{};
   };
   void begin(const Group& group, Attempt& attempt, std::set<int> hosts);

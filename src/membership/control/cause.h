@@ -1,5 +1,5 @@
-// What ended a group, as a value that travels: ranks decide by it, and texts are made of it where a
-// person reads them (membership/failure/texts.h).
+// The cause of a group's end, as a value that hosts exchange. Ranks decide by it, and texts for
+// people are made from it (membership/failure/texts.h).
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 
 namespace hocket::control {
 
-// Part of the segment's layout and of what hosts tell each other.
+// Part of the segment's layout and of the facts between hosts.
 enum class Cause : std::uint8_t {
-  kUnknown,  // whoever wanted to say it ended before it had
+  kUnknown,  // the rank that wanted to write it ended first
   // A rank takes part no longer.
   kDied,
   kLeft,      // in good order
@@ -21,7 +21,7 @@ enum class Cause : std::uint8_t {
   kReturned,  // it has ended its task, which others are in
   // Ranks called different things, or gave parts of different sizes.
   kDifferent,
-  kDifferedBefore,  // so long ago that nobody knows in what
+  kDifferedBefore,  // so long ago that the difference is unknown
   kPartsDiffer,
   // A deadline passed.
   kLate,
@@ -74,7 +74,7 @@ constexpr ErrorCode code_of(Cause cause) noexcept {
   return ErrorCode::kAborted;
 }
 
-// Whether it is that a rank takes part no longer.
+// True if the cause is that a rank takes part no longer.
 constexpr bool is_loss(Cause cause) noexcept {
   return cause >= Cause::kDied && cause <= Cause::kReturned;
 }

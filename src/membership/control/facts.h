@@ -1,6 +1,5 @@
-// What hosts tell each other of their ranks and of groups that have members on several, and how it
-// travels. All of it is facts that stay true, so that it may come twice. What comes in is
-// untrusted.
+// Facts that hosts exchange about their ranks and about groups with members on several hosts, and
+// their encoding. All facts stay true, so they may arrive twice. Input is untrusted.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +17,7 @@ namespace hocket::control {
 
 inline constexpr std::size_t kMaxFactFrame = 64 * 1024;
 
-// Values, all of them.
+// All of these are values.
 struct RankFact {
   int world_rank = -1;
   RankState state = RankState::kAbsent;
@@ -29,7 +28,7 @@ struct RankFact {
 struct RanksFact {
   std::vector<RankFact> ranks;
 };
-// What one member has announced of late.
+// The recent announcements of one member.
 struct MemberFact {
   std::uint64_t group = 0;
   int member = 0;
@@ -48,16 +47,16 @@ struct FailureFact {
   std::uint64_t group = 0;
   Failure failure;
 };
-// Wants to know what the other host's members of the group have announced.
+// Asks for the announcements of the other host's members of the group.
 struct Question {
   std::uint64_t group = 0;
 };
-// The way of messages between the two has broken, as the first one's host has seen.
+// The connection for messages between two ranks has broken, as the first one's host has found.
 struct CutFact {
   int own = -1;    // world rank, of the host that says so
-  int other = -1;  // world rank, of the host that is told
+  int other = -1;  // world rank, on the host that gets the fact
 };
-// A member calls for the next epoch, or has closed the group; see succession.h.
+// A member asks for the next epoch, or has closed the group; see succession.h.
 struct ComeFact {
   std::uint64_t group = 0;
   int member = 0;
@@ -70,7 +69,7 @@ struct RebuildRefusalFact {
   int member = 0;
   RebuildRefusal refusal;
 };
-// Of the agreement who goes on; see agreement.h.
+// A message of the agreement on the members that go on; see agreement.h.
 struct VoteFact {
   enum class Kind : std::uint8_t {
     kPrepare,
@@ -79,16 +78,17 @@ struct VoteFact {
     kAccepted,
     kRefused,
     kDecided,
-    kThrough  // has nobody in the group any more, and no use for what was decided
+    kThrough  // has no member left in the group, and no use for the outcome
   };
   std::uint64_t group = 0;
   Kind kind = Kind::kPrepare;
   std::uint64_t ballot = 0;
-  std::uint64_t other = 0;         // a promise's: of what was accepted; a refusal's: what stands
+  // of a promise: ballot of the accepted vote; of a refusal: the ballot that stands
+  std::uint64_t other = 0;
   std::vector<bool> members = {};  // proposed, accepted or decided
-  std::vector<bool> lost = {};     // a promise's: who cannot be heard from there
+  std::vector<bool> lost = {};     // of a promise: members that cannot be heard from there
 };
-struct Beat {};  // nothing new: this host is there
+struct Beat {};  // no news: this host is alive
 using Fact = std::variant<Beat,
                           Question,
                           RanksFact,
@@ -100,12 +100,11 @@ using Fact = std::variant<Beat,
                           VoteFact,
                           RebuildRefusalFact>;
 
-// The group that it says something of which its members' blocks hold; absent where it says no such
-// thing.
+// The group whose members' blocks hold the fact; absent for other facts.
 std::optional<std::uint64_t> told_group(const Fact& fact) noexcept;
-// A whole frame, its header included.
+// A whole frame, including its header.
 Bytes encode(const Fact& fact);
-// From a frame's payload; absent where it is nothing that `encode` makes.
+// Decodes a frame's payload; absent if `encode` cannot have made it.
 std::optional<Fact> parse(std::span<const std::byte> payload);
 
 }  // namespace hocket::control

@@ -1,5 +1,5 @@
-// What the ranks of one group know of each other beside their data: who is in which call, what
-// ended the group, who refused what.
+// The control data of one group, which its ranks share: each rank's current call, the cause of the
+// group's end, and refusals.
 //
 // Lives in a block of the host's segment. Everything a peer writes is copied once and then checked.
 #pragma once
@@ -28,7 +28,7 @@ struct Record {
   bool refused = false;
 };
 
-// What ended a group: the first thing that went wrong, the same for every rank. A value.
+// The failure that ended a group: the first one, the same for every rank. A value.
 struct Failure {
   Cause cause = Cause::kUnknown;
   int reporter = -1;            // group rank
@@ -37,8 +37,8 @@ struct Failure {
   std::uint64_t missing = 0;    // kLate: bit i: rank i (of the first 64) had not come
   engine::Signature signature;  // the reporter's call
   engine::Signature other;      // kDifferent, kPartsDiffer: the culprit's call
-  // What a person is told beside the cause, and nothing decides by: the words of an abort or of a
-  // refusal, how long was waited. At most kTextBytes.
+  // Text for people beside the cause, by which no code decides: the reason of an abort or a
+  // refusal, or how long a rank waited. At most kTextBytes.
   std::string text;
   static constexpr std::size_t kTextBytes = 200;
 
@@ -75,15 +75,15 @@ struct GroupHeader;
 struct GroupMember;
 class Succession;
 
-// One rank's view of its group's block. A resource in that the block is not held by it: whoever
-// made it releases it. One thread at a time but for `fail` and `failed`.
+// One rank's view of its group's block. A resource. It does not own the block, which its maker
+// releases. For one thread at a time, except for `fail` and `failed`.
 class GroupControl {
  public:
   static std::size_t bytes(int size);
-  // Writes an empty group into zeroed memory. `places`: of each member.
+  // Writes an empty group into zeroed memory. `places` has each member's place.
   static void format(std::byte* memory, std::span<const int> places);
-  // `host_ranks`: the place of each member, which outlives this. `entry`: of a group with members
-  // on several hosts.
+  // `host_ranks` has the place of each member, and outlives this. `entry` is set for a group with
+  // members on several hosts.
   GroupControl(HostControl& host,
                std::byte* memory,
                int rank,
@@ -95,12 +95,12 @@ class GroupControl {
   int size() const noexcept { return size_; }
   int host_rank(int member) const noexcept { return host_ranks_[static_cast<std::size_t>(member)]; }
   bool is_here(int member) const noexcept { return host_->is_here(host_rank(member)); }
-  // Whether a member of this host was last seen on this rank's processor: HostControl::was_beside.
+  // True if a member of this host was last seen on this rank's processor: HostControl::was_beside.
   bool was_beside(int member) const noexcept { return host_->was_beside(host_rank(member)); }
-  // Whether there are members on other hosts. What they announce is known here some time later, or
-  // soon after somebody has asked for it.
+  // True if there are members on other hosts. Their announcements arrive here with a delay, or soon
+  // after a request.
   bool spans() const noexcept { return entry_ != nullptr; }
-  // Asks what they have announced. Cheap where that was asked for within `pause`.
+  // Requests their announcements. Cheap if that was done within `pause`.
   void ask(std::chrono::milliseconds pause = kAskPause) const noexcept;
   void ring(int member) noexcept { host_->ring(host_rank(member)); }
   // All members but this rank.
@@ -128,16 +128,16 @@ class GroupControl {
   void finish(std::uint64_t sequence, bool well) noexcept;
   // The number of the last call that `member` has finished.
   std::uint64_t finished_sequence(int member) const noexcept;
-  // Whether `member` has come out of the call without an error.
+  // True if `member` has finished the call without an error.
   bool finished_well(int member, std::uint64_t sequence) const noexcept;
 
   // --- Messages -------------------------------------------------------------------------------
-  // Shows the others of this host what message this rank waits for; empty: for none any more.
+  // Shows the other ranks of this host which message this rank waits for; empty: none.
   void show_wait(std::string_view what) noexcept;
-  // What `member` waits for; empty: for no message, or it is on another host.
+  // The message that `member` waits for; empty: none, or it is on another host.
   std::string shown_wait(int member) const;
 
-  // --- Deadlocks: see failure/deadlock.h -----------------------------------------------------------
+  // --- Deadlocks: see membership/failure/deadlock.h -----------------------------------------------------------
   // Shows the others of this host the call that this rank blocks in, under a new number. Each has
   // the number that was shown first, until it is shown anew or hidden.
   void show_blocking(const BlockingCall& call) noexcept;
@@ -153,43 +153,45 @@ class GroupControl {
   std::uint64_t vote_of(int member) const noexcept;
 
   // --- Calls of GPUs ----------------------------------------------------------------------------
-  // They go on after their rank has announced them, and ranks run ahead of each other: what is
-  // compared is the `index`th call of GPUs, from 1, of which each rank keeps the last kDeviceCalls.
-  // Of two ranks that announce one of the same index and look at the other's, one sees it at least.
+  // They continue after their rank has announced them, and ranks run ahead of each other. So the
+  // `index`th calls of GPUs, from 1, are compared; each rank keeps the last kDeviceCalls. If two
+  // ranks announce calls of the same index and then look, at least one sees the other's.
   void announce_device(std::uint64_t index, const DeviceCall& call) noexcept;
   std::uint64_t device_calls(int member) const noexcept;
   DeviceCall device_call(int member, std::uint64_t index) const noexcept;
-  // Members that share a GPU wait for each other around what they put there: this rank has come to
-  // step `step`, a number that only grows, and wakes who waits for that.
+  // Members that share a GPU wait for each other around their work on it. This rank has come to
+  // step `step`, a number that only increases; wakes the waiters.
   void come_to(std::uint64_t step) noexcept;
-  // Whether all members have come to it.
+  // True if all members have come to that step.
   bool all_at(std::uint64_t step) const noexcept;
 
   // --- Refusals -------------------------------------------------------------------------------
-  // Whether refusing call `sequence` leaves the reasons that others have yet to read; else wait.
+  // True if refusing call `sequence` now would not overwrite reasons that others have yet to read;
+  // else wait.
   bool may_refuse(std::uint64_t sequence) const noexcept;
-  // Whether any member has refused the call, as far back as records go.
+  // True if any member has refused the call, as far back as records go.
   bool refused(std::uint64_t sequence) const noexcept;
-  // Whether any member has ever refused a call.
+  // True if any member has ever refused a call.
   bool any_refusal() const noexcept;
   // Announces call `sequence` as refused by this rank, with the reason.
   void refuse(std::uint64_t sequence, engine::Kind kind, std::string_view reason) noexcept;
-  // The reason for which `member` refused call `sequence`; absent where it did not.
+  // The reason for which `member` refused call `sequence`; absent if it did not.
   std::optional<std::string> refusal(int member, std::uint64_t sequence) const;
 
-  // Announces a call of rebuild as refused by this rank.
+  // Announces that this rank refuses a call of rebuild.
   void refuse_rebuild(std::uint64_t count, std::string_view reason) noexcept;
-  // The last one that `member` has refused, if any.
+  // The last call of rebuild that `member` has refused, if any.
   std::optional<RebuildRefusal> rebuild_refusal(int member) const;
 
   // --- The first failure ------------------------------------------------------------------------
   bool failed() const noexcept { return failure_word_->load(std::memory_order_acquire) != 0; }
   // Makes `failure` the group's, unless it has one; wakes everybody. Any thread.
   void fail(const Failure& failure) noexcept;
-  // What ended the group. To be called once `failed`.
+  // The failure that ended the group. Call it only once `failed` is true.
   Failure failure() const;
 
-  // Where the group lies, for who looks at its other words; the entry is null on a host of its own.
+  // The group's block, for code that reads its other words. `entry` is null for a group on one
+  // host.
   std::byte* block() const noexcept { return block_; }
   GroupEntry* entry() const noexcept { return entry_; }
 

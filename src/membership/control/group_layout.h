@@ -1,5 +1,5 @@
-// What lies in a group's block: written by its members on this host, and, for those on others, by
-// the network. Included by control's own files only.
+// The layout of a group's block. Its members on this host write it, and the network writes for
+// members on other hosts. Included by control's own files only.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,7 @@ struct GroupHeader {
   base::Plain<engine::Signature> other;
   FailureText text;
   std::uint32_t size = 0;  // members
-  // Who goes on; see succession.h.
+  // The agreement on the members that go on; see succession.h.
   alignas(kApart) base::Atomic<std::uint64_t> successor{0};  // offset of the next epoch's block
   base::Atomic<std::uint32_t> entry{0};    // of this block, from 1; see HostControl::enlist_once
   base::Atomic<std::uint32_t> guard{0};    // the holder's place, from 1
@@ -53,11 +53,11 @@ struct GroupHeader {
   }
 };
 
-// In place of a number, while what it numbers changes.
+// Stands for a number while the numbered data changes.
 inline constexpr std::uint64_t kBeingWritten = ~std::uint64_t{0};
 
-// Written by its rank, or by whoever of another host's processes has claimed it, as a seqlock of
-// one word: `sequence` is kBeingWritten while the rest changes; 0: nothing was written so far.
+// Written by its rank, or by a process that has claimed the record of another host's rank. A
+// seqlock of one word: `sequence` is kBeingWritten while the rest changes; 0: never written.
 struct alignas(kCacheLine) SharedRecord {
   base::Atomic<std::uint64_t> sequence{0};
   base::Torn<std::uint64_t> fingerprint = 0;
@@ -116,8 +116,8 @@ struct alignas(kApart) SharedRefusal {
   }
 };
 
-// A call of rebuild that its rank has refused; the same. `after`: the number of the rank's last call
-// before it.
+// A call of rebuild that its rank has refused; the same. `after`: the number of the rank's last
+// call before it.
 struct alignas(kApart) SharedRebuildRefusal {
   base::Atomic<std::uint64_t> count{0};
   base::Torn<std::uint64_t> after = 0;
@@ -153,7 +153,7 @@ struct alignas(kApart) SharedWait {
     text = what;
     version.store(before + 2, std::memory_order_release);
   }
-  // Empty: for none, as far as can be told.
+  // Empty: no message, or it cannot be read just now.
   std::string read() const {
     const std::uint32_t before = version.load(std::memory_order_acquire);
     if (before % 2 != 0) return {};

@@ -133,7 +133,7 @@ void HostControl::wait_for_all(std::span<const int> world_ranks, base::Deadline 
         missing.size() == 1 ? "rank" : "ranks",
         fmt::join(missing, ", ")));
   }
-  // One whom fences do not cover would ring unseen.
+  // A rank without membarrier might miss a wake-up.
   all_fenced_.store(std::all_of(lines_,
                                 lines_ + ranks_,
                                 [](const RankLine& line) {
@@ -156,8 +156,8 @@ bool HostControl::shares_processor(Asks who) noexcept {
     auto& there = lines_[i].running_on;
     if ((calls && i == self_) || there.load(std::memory_order_relaxed) != here) continue;
     shares = true;
-    // It says so again if it is so: else whoever has moved, and never waits, would be taken to be
-    // here for ever.
+    // A rank that is still here writes its processor again. If it has moved and never waits, this
+    // keeps it from being taken to be here forever.
     if (calls) there.store(-1, std::memory_order_relaxed);
   }
   return shares;
@@ -187,7 +187,8 @@ std::uint32_t HostControl::before_sleep() noexcept {
   RankLine& line = lines_[self_];
   const auto ticket = line.doorbell.load(std::memory_order_acquire);
   line.parked.fetch_add(1, std::memory_order_seq_cst);
-  // From here on whoever stores what is waited for sees `parked`, or its store is seen here.
+  // From here on, either a thread that stores the awaited data sees `parked`, or its store is seen
+  // here.
   if (fenced_) os::heavy_fence();
   return ticket;
 }
@@ -287,7 +288,7 @@ std::optional<int> HostControl::end(int rank) const noexcept {
 
 std::uint64_t HostControl::start(int rank) const noexcept {
   const RankLine& line = lines_[rank];
-  // A number of another space of pids is that of another process here, or of none.
+  // A pid of another pid namespace belongs to a different process here, or to none.
   const auto space = line.pid_space.load(std::memory_order_relaxed);
   const bool is_seen =
       space != 0 && space == lines_[self_].pid_space.load(std::memory_order_relaxed);

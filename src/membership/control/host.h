@@ -1,14 +1,15 @@
-// What the ranks of one job on one host share beneath every engine: who lives, how to wake whom,
-// and memory to carve groups from.
+// The shared state of a job's ranks on one host, beneath every engine: which ranks live, how to
+// wake them, and memory for groups.
 //
-// Layout of the segment, version 14 (all offsets multiples of the page size):
+// Layout of the segment, version 14 (all offsets are multiples of the page size):
+//
 //   HostHeader | RankLine[places] | SharedEndReason[places] | RobustWord[ranks][ranks] |
 //   GroupEntry[kGroups] | KeptFacts[2] | GoneGroups | stripe 0 | ...
-// The ranks of this host have the first places. Ranks of other hosts have the places behind them;
-// what is known of those comes through the network, see network.h, as does what happens in the
-// groups that are listed. Jobs of one host have neither. Each rank allocates from its own stripe
-// with bookkeeping in its own memory, so that a rank that dies in the middle leaves nothing
-// inconsistent behind.
+//
+// The ranks of this host have the first places, and ranks of other hosts the places behind them.
+// Facts about those arrive through the network (network.h), and so does the state of listed groups.
+// Jobs of one host have neither. Each rank allocates from its own stripe, with bookkeeping in its
+// own memory. So a rank that dies in the middle leaves nothing inconsistent behind.
 #pragma once
 
 #include <sched.h>
@@ -47,7 +48,7 @@ enum class RankState : std::uint32_t {
   kCut,     // what carries messages to or from it has broken, though its host is there
 };
 
-// One a rank. What each field pairs with is said at HostControl's functions.
+// The line of one rank. HostControl's functions say what each field pairs with.
 struct alignas(kApart) RankLine {
   base::Atomic<std::uint32_t> parked{0};  // threads of the rank that sleep, or are about to
   os::FutexWord doorbell{0};              // what they sleep on
@@ -55,30 +56,31 @@ struct alignas(kApart) RankLine {
   base::Atomic<std::int32_t> pid{0};
   base::Atomic<std::int32_t> world_rank{-1};
   base::Atomic<std::int32_t> end{0};          // how it ended; see host.cc
-  base::Atomic<std::int32_t> thread{0};       // that took the seat, by its number in /proc
+  base::Atomic<std::int32_t> thread{0};       // thread that took the place, by its number in /proc
   base::Atomic<std::uint64_t> start{0};       // os::process_start
-  base::Atomic<std::int64_t> death_seen{0};   // ns of the steady clock; 0: not
+  base::Atomic<std::int64_t> death_seen{0};   // ns of the steady clock; 0: not yet
   base::Atomic<std::int32_t> running_on{-1};  // the processor that it last waited on
   base::Atomic<std::int32_t> cut_from{-1};    // of kCut: the rank of this host that found it so
   base::Atomic<std::uint32_t> fenced{0};      // others' heavy fences cover it
   base::Atomic<std::int32_t> host{-1};        // the number of its host, where there are several
   base::Atomic<std::uint64_t> pid_space{0};   // os::process_space
-  // ns of the steady clock: of a rank of this host when its network thread last had a turn, of
-  // another host's first rank when that host was last heard by any rank of this one; 0: not so far.
+  // In ns of the steady clock; 0: not yet. For a rank of this host, the last turn of its network
+  // thread. For the first rank of another host, the last time any rank here heard that host.
   base::Atomic<std::int64_t> seen_at{0};
-  base::Atomic<std::int32_t> awaits{-1};  // the place of the rank that it waits for, long so far
-  base::Atomic<std::int32_t> spoken_for{-1};  // the place of who warns of waits for this rank
+  base::Atomic<std::int32_t> awaits{-1};  // place of the rank that it has long waited for
+  base::Atomic<std::int32_t> spoken_for{-1};  // place of the rank that warns of waits for this one
   base::Atomic<std::uint32_t> task{0};        // 2 n: in task n; 2 n + 1: has ended it; 0: has none
-  // Single copy, see agree_on_single_copy: what the rank wants, once it has tried: 1 more than
-  // base::SingleCopy; a number that it made up, and where that lies in its own memory.
+  // For single copy, see agree_on_single_copy. `reads` is the rank's wish after its test, 1 more
+  // than base::SingleCopy. `proof` is a random number, and `proof_at` its address in the rank's
+  // memory.
   base::Atomic<std::uint32_t> reads{0};
   base::Atomic<std::uint64_t> proof{0};
   base::Atomic<std::uint64_t> proof_at{0};
 };
 static_assert(sizeof(RankLine) == 2 * kApart);
 
-// A group with members on several hosts, as the network finds it. `id` is written last, and cleared
-// by the network alone.
+// A group with members on several hosts, for the network. `id` is written last, and cleared by the
+// network alone.
 struct alignas(kCacheLine) GroupEntry {
   enum News : std::uint32_t { kFailed = 1, kRefused = 2, kAsked = 4, kCome = 8 };
   base::Atomic<std::uint64_t> id{0};
@@ -93,33 +95,33 @@ class GoneGroups;
 class KeptFacts;
 struct SharedEndReason;
 
-// Why a rank ends, or has ended its task, other than in good order. A value.
+// The reason why a rank ends, or has ended its task, other than in good order. A value.
 struct EndReason {
-  // The rank had been told of another's loss before, which may be why it ends.
+  // The rank had seen another's loss before, which may be why it ends.
   bool follows_loss = false;
   std::string text;  // such as "raised RuntimeError: ..."; at most kTextBytes
   static constexpr std::size_t kTextBytes = 200;
 };
 
-// Of a segment. A value.
+// The shape of a segment. A value.
 struct HostShape {
   int ranks = 1;                 // on this host
   int remote = 0;                // on others
   std::size_t stripe_bytes = 0;  // a multiple of the page size
 };
 
-// A resource: one rank's end of the segment. Shared by everything of that rank; functions are safe
-// from any thread unless they say otherwise.
+// A resource: one rank's end of the segment. All parts of that rank share it. Functions are safe
+// from any thread unless noted.
 class HostControl {
  public:
-  static constexpr int kMostRanks = 31 * 64 - 1;  // of a host: as many as can hold a block
-  // Throws InvalidArgument where there are more.
+  static constexpr int kMostRanks = 31 * 64 - 1;  // of a host: as many as a block can have holders
+  // Throws InvalidArgument if there are too many ranks.
   static std::size_t segment_bytes(const HostShape& shape);
-  // Writes the header. Once, by whoever made the segment.
+  // Writes the header. The maker of the segment calls it once.
   static void format(os::Segment& segment, const HostShape& shape);
 
-  // Takes the seat of rank `self` of the host; `arrive` then says so. Throws RendezvousError when
-  // the segment is not of this version.
+  // Takes the place of rank `self` of the host; `arrive` then announces it. Throws RendezvousError
+  // if the segment has another version.
   HostControl(std::shared_ptr<os::Segment> segment, int self);
   ~HostControl();
   HostControl(const HostControl&) = delete;
@@ -127,16 +129,17 @@ class HostControl {
 
   int self() const noexcept { return self_; }
   int ranks() const noexcept { return ranks_; }
-  // Those of this host and of others.
+  // Number of places for ranks of this host and of others.
   int places() const noexcept { return places_; }
   bool is_here(int place) const noexcept { return place < ranks_; }
-  // Whether waiting may burn processor time; see os::paces_of. Set before other threads use this.
+  // True if waiting may burn processor time; see os::paces_of. Set it before other threads use
+  // this.
   bool may_spin() const noexcept { return may_spin_; }
   void set_may_spin(bool may) noexcept { may_spin_ = may; }
-  // Whether other processes want this rank's processor: it was lost for half of the time between
-  // two losses, of a scheduling round or so each, while the rank spun or yielded. Then it sleeps
-  // early: a sleeper is woken soon, and one that has used up its share waits a scheduling round.
-  // One loss alone is none: a hypervisor takes a processor away for moments.
+  // True if other processes want this rank's processor. It was lost for half of the time between
+  // two losses, of about a scheduling round each, while the rank spun or yielded. The rank then
+  // sleeps early: a sleeper is woken soon, but a rank that has used up its share waits a scheduling
+  // round. A single loss does not count, as a hypervisor takes a processor away for moments.
   bool is_busy() const noexcept {
     const std::int64_t until = busy_until_.load(std::memory_order_relaxed);
     return until != 0 && steady_ns() < until;
@@ -149,15 +152,14 @@ class HostControl {
     if (last_to == 0 || 2 * lost < to - last_from) return;
     busy_until_.store(to + kBusyFor.count(), std::memory_order_relaxed);
   }
-  // Whether a rank of this host that waits was last seen on the processor that this thread runs
-  // on: then spinning keeps away whom one waits for. A caller tells the others where it is, and
-  // asks about them, once for each time that they tell; a thread in the background asks about its
-  // own rank's caller too.
+  // True if a waiting rank of this host was last seen on this thread's processor, so that spinning
+  // keeps out the awaited rank. A caller announces its processor, and reads the others'
+  // announcements once each. A background thread also checks its own rank's caller.
   enum class Asks : std::uint8_t { kCaller, kBackground };
   bool shares_processor(Asks who) noexcept;
-  // Where there are more ranks than processors: a caller that goes on after it gave its processor
-  // away tells the others where it is, and knows who was last seen there: to wait for those without
-  // giving the processor away is to keep it from them.
+  // Used if there are more ranks than processors. A caller that continues after a yield announces
+  // its processor, and finds out which ranks were last seen there. To spin while waiting for those
+  // would keep the processor from them.
   void tell_processor() noexcept {
     const int here = sched_getcpu();
     auto& own = lines_[self_].running_on;
@@ -167,34 +169,34 @@ class HostControl {
     return lines_[rank].running_on.load(std::memory_order_relaxed) ==
            lines_[self_].running_on.load(std::memory_order_relaxed);
   }
-  // Whether os::heavy_fence works in this process.
+  // True if os::heavy_fence works in this process.
   bool fenced() const noexcept { return fenced_; }
-  // Tells the others that this rank is there. Throws RendezvousError when its seat is taken.
+  // Announces that this rank is there. Throws RendezvousError if its place is taken.
   void arrive(int world_rank);
-  // Waits until every rank of the job has arrived; throws RendezvousError naming the world ranks
-  // that have not. `world_ranks`: of each place.
+  // Waits until every rank of the job has arrived. Throws RendezvousError naming the world ranks
+  // that have not. `world_ranks` has the rank of each place.
   void wait_for_all(std::span<const int> world_ranks, base::Deadline deadline);
 
-  // Settles whether the ranks of this host read each other's arrays where they lie, by the kernel:
-  // each tries to read a word of every other's, and says what came of it. The least of what they
-  // want, or can, goes. After wait_for_all, by all ranks of the host. Returns why this rank cannot
-  // what it wants, if so.
+  // Decides whether the ranks of this host read each other's arrays in place, by the kernel. Each
+  // tries to read a word of every other's memory, and announces the result. The lowest wish or
+  // ability decides. All ranks of the host call it after wait_for_all. Returns the reason if this
+  // rank cannot do what it wants.
   std::string agree_on_single_copy(base::SingleCopy wanted, base::Deadline deadline);
-  // The way that was settled; kNever before.
+  // The decision; kNever before.
   base::SingleCopy single_copy() const noexcept { return single_copy_; }
-  // Copies `bytes` at `from` in the process of `rank`, where arrays are read. Returns 0 or an error
-  // number, see os::read_process_memory; ESRCH too where the rank has ended by now, whose number
-  // another process may have.
+  // Copies `bytes` at `from` in the process of `rank`, if arrays are read in place. Returns 0 or an
+  // error number, see os::read_process_memory. Returns ESRCH, too, if the rank has ended by now, as
+  // another process may have its pid.
   int read_array(int rank, void* to, const void* from, std::size_t bytes) noexcept;
 
-  // Tells the others where the world's group lies; host rank 0 alone, once.
+  // Announces the offset of the world's group; host rank 0 alone calls it, once.
   void publish_world(std::uint64_t offset) noexcept;
-  // Where it lies. After wait_for_all.
+  // The offset of the world's group. Call it after wait_for_all.
   std::uint64_t published_world() const noexcept;
 
   // --- Waking and sleeping --------------------------------------------------------------------
-  // To be called after a store that rank `peer` may be waiting for. Costs one load where nobody
-  // sleeps: the store and this load are ordered by the sleeper's heavy fence.
+  // Call it after a store that rank `peer` may be waiting for. Costs one load if no thread of it
+  // sleeps: the sleeper's heavy fence orders the store and this load.
   void ring(int peer) noexcept {
     os::light_fence();
     if (lines_[peer].parked.load(std::memory_order_relaxed) != 0) ring_parked(peer);
@@ -218,20 +220,22 @@ class HostControl {
   int pid(int rank) const noexcept { return lines_[rank].pid.load(std::memory_order_relaxed); }
   // Counts deaths and departures; changes when a state does.
   std::uint32_t losses() const noexcept { return losses_->load(std::memory_order_acquire); }
-  // Has all look anew at who is there for them.
+  // Makes all waits check again which ranks are there.
   void count_loss() noexcept { losses_->fetch_add(1, std::memory_order_acq_rel); }
-  // Announces a clean end. No peer waits for this rank any more.
+  // Announces a clean end. No peer waits for this rank any longer.
   void leave() noexcept;
-  // Says why this rank is about to leave, to die or to end its task. It counts once the rank does.
+  // Announces why this rank is about to leave, to die or to end its task. It counts once the rank
+  // does.
   enum class Ending : std::uint32_t { kInOrder, kByItself, kAfterALoss };
   void tell_end_reason(Ending ending, std::string_view text) noexcept;
-  // The rank goes on, or ends in good order.
+  // Withdraws it: the rank goes on, or ends in good order.
   void withdraw_end_reason() noexcept;
-  // How the rank at `place` ends, as far as it has said; looks at one word.
+  // The way in which the rank at `place` ends, as far as it has announced; reads one word.
   Ending ending(int place) const noexcept;
   // Its reason; absent: none.
   std::optional<EndReason> end_reason(int place) const;
-  // When the rank's death or departure was recorded, in ns of this host's steady clock.
+  // The time at which the rank's death or departure was recorded, in ns of this host's steady
+  // clock.
   std::int64_t ended_at(int place) const noexcept {
     return lines_[place].death_seen.load(std::memory_order_relaxed);
   }
@@ -260,7 +264,7 @@ class HostControl {
   bool has_end(int rank) const noexcept {
     return lines_[rank].end.load(std::memory_order_acquire) != 0;
   }
-  // What was recorded; absent: nothing so far.
+  // The recorded end; absent: none yet.
   std::optional<int> end(int rank) const noexcept;
   // The time since its death was first recorded.
   std::chrono::nanoseconds since_death(int rank) const noexcept;
@@ -282,13 +286,13 @@ class HostControl {
     std::optional<EndReason> reason = {};
   };
   void record_remote(int place, const Remote& remote) noexcept;
-  // The rank `from` of this host, a world rank, cannot exchange messages any more with the one at
-  // `place`. Whoever speaks for this host tells that one's.
+  // Rank `from` of this host, a world rank, can no longer exchange messages with the rank at
+  // `place`. The rank that speaks for this host tells the other host.
   void record_cut(int place, int from) noexcept;
-  // Absent: no rank of this host has found the one at `place` to be cut off.
+  // Absent: no rank of this host has found the rank at `place` to be cut off.
   std::optional<int> cut_from(int place) const noexcept;
   Remote describe(int place) const noexcept;
-  // What RankLine::seen_at says; absent: not seen so far.
+  // note_seen sets RankLine::seen_at, and since_seen reads it; absent: not yet seen.
   void note_seen(int place) noexcept;
   std::optional<std::chrono::nanoseconds> since_seen(int place) const noexcept;
   struct Listing {
@@ -296,30 +300,31 @@ class HostControl {
     std::uint64_t block = 0;
     int size = 0;
   };
-  // Lists a group; absent where there are too many, and none is taken off within `patience`.
-  // Whoever speaks for this host takes off what all have closed.
+  // Lists a group. Absent if there are too many, and none is removed within `patience`. The rank
+  // that speaks for this host removes groups that all have closed.
   GroupEntry* enlist(const Listing& group, Duration patience = {}) noexcept;
-  // Lists a group that any of its members may list, at the same time, and that is listed once;
-  // `listed`: a word of the group's own that says so. Asks other hosts what they know of it.
+  // Lists a group once, even if several members do so at the same time. `listed` is a word of the
+  // group's block that records this. Requests the other hosts' facts about it.
   GroupEntry* enlist_once(base::Atomic<std::uint32_t>& listed, const Listing& group) noexcept;
-  // Looks one up.
+  // Finds a listed group.
   GroupEntry* find_group(std::uint64_t id) const noexcept;
   std::span<GroupEntry> groups() const noexcept {
     return {groups_, groups_ == nullptr ? 0 : kGroups};
   }
-  // Only where there are other hosts. Of this host's ranks, in groups that were taken off.
+  // Exist only if there are other hosts. Facts about this host's ranks, in groups that were removed
+  // from the list.
   KeptFacts& farewells() const noexcept { return *farewells_; }
-  // Of other hosts' ranks, in groups that are not listed so far.
+  // Facts about other hosts' ranks, in groups that are not listed yet.
   KeptFacts& forerunners() const noexcept { return *forerunners_; }
   GoneGroups& gone_groups() const noexcept { return *gone_groups_; }
-  // Leaves word for the other hosts; whoever speaks for this one is woken.
+  // Leaves news for the other hosts, and wakes the rank that speaks for this one.
   void tell_network(GroupEntry& entry, GroupEntry::News news) noexcept;
-  // The same, of this host's ranks themselves.
+  // The same, for news about this host's ranks themselves.
   void ring_network() noexcept;
-  // Changes when there is word.
+  // Changes when there is news.
   os::FutexWord& network_bell() const noexcept { return *network_bell_; }
-  // What `sleep` asks first, and does not sleep where it says false: something has come already.
-  // Set before the rank arrives; outlives this.
+  // `sleep` first calls this function, and does not sleep if it returns false, as something has
+  // already come. Set it before the rank arrives; the function outlives this.
   void set_arming(std::function<bool()> arming) { arming_ = std::move(arming); }
 
   // --- Long waits; see monitoring/live/long_wait.h -------------------------------------------------------
@@ -330,15 +335,16 @@ class HostControl {
   int host_number(int place) const noexcept {
     return lines_[place].host.load(std::memory_order_relaxed);
   }
-  // Shows the others whom this rank waits for; -1: nobody.
+  // Shows the others the rank that this one waits for; -1: none.
   void show_awaited(int place) noexcept {
     lines_[self_].awaits.store(place, std::memory_order_relaxed);
   }
-  // As a peer wrote it, or -1 where it is no place.
+  // As the peer wrote it, or -1 if it is not a place.
   int awaited_by(int place) const noexcept { return checked_place(lines_[place].awaits); }
-  // Who warns of waits for the rank at `place`: one rank of this host at a time; -1: nobody.
+  // The rank that warns of waits for the rank at `place`, one rank of this host at a time; -1:
+  // none.
   int speaker_about(int place) const noexcept { return checked_place(lines_[place].spoken_for); }
-  // This rank does, in the stead of `before`; false: another one was quicker.
+  // This rank replaces `before`; false: another rank was quicker.
   bool speak_about(int place, int before) noexcept {
     std::int32_t expected = before;
     return lines_[place].spoken_for.compare_exchange_strong(
@@ -360,8 +366,8 @@ class HostControl {
     const std::uint32_t own = lines_[self_].task.load(std::memory_order_relaxed);
     return own != 0 && (own & 1) == 0;
   }
-  // Whether this rank is in a task, and the one at `place` has ended the same. Calls that the
-  // latter had begun are seen then: pairs with write_task.
+  // True if this rank is in a task, and the rank at `place` has ended the same task. Calls that the
+  // latter began are then visible: pairs with write_task.
   bool has_ended_task(int place) const noexcept {
     return is_in_task() && lines_[place].task.load(std::memory_order_acquire) ==
                                lines_[self_].task.load(std::memory_order_relaxed) + 1;
@@ -379,16 +385,16 @@ class HostControl {
   // memory is about to come back from ranks that have died.
   static constexpr int kNetwork = -1;
   std::uint64_t allocate(std::size_t bytes, std::span<const int> holders);
-  // Gives up this rank's hold; the owner takes the memory back at one of its next allocations. What
-  // a dead rank held counts as released once its process is gone.
+  // Releases this rank's hold; the owner takes the memory back at one of its next allocations. A
+  // dead rank's hold counts as released once its process is gone.
   void release(std::uint64_t offset) noexcept { release(offset, self_); }
   void release(std::uint64_t offset, int holder) noexcept;
-  // Gives up the holds of all ranks, who have not joined what lies there.
+  // Releases the holds of all ranks, which have not joined the block's group.
   void withdraw(std::uint64_t offset) noexcept;
-  // Whether some rank still holds it.
+  // True if some rank still holds it.
   bool is_held(std::uint64_t offset) const noexcept;
   std::size_t stripe_bytes() const noexcept { return stripe_bytes_; }
-  // Whether [address, address + bytes) lies in the segment; then its offset.
+  // `contains` is true for an address in the segment; offset_of returns its offset.
   bool contains(const void* address) const noexcept {
     const auto* at = static_cast<const std::byte*>(address);
     return at >= segment_->data() && at < segment_->data() + segment_->size();

@@ -11,7 +11,7 @@ GroupEntry* HostControl::take_entry(const Listing& group) noexcept {
   for (GroupEntry& entry : groups()) {
     std::uint32_t free = 0;
     if (!entry.taken.compare_exchange_strong(free, 1, std::memory_order_acquire)) continue;
-    // Who still reads of the group that was here sees that it is gone.
+    // A reader of the group that was here before sees that it is gone.
     base::thread_fence(std::memory_order_release);
     entry.news.store(0, std::memory_order_relaxed);
     entry.block.store(group.block, std::memory_order_relaxed);
@@ -47,7 +47,7 @@ GroupEntry* HostControl::enlist_once(base::Atomic<std::uint32_t>& listed,
     }
   }
   if (number > kGroups) return nullptr;
-  // Whoever took the entry may have ended before this; it says the same whoever does it.
+  // The rank that took the entry may have ended before this step. Each rank writes the same here.
   GroupEntry& entry = groups_[number - 1];
   entry.id.store(group.id, std::memory_order_release);
   tell_network(entry, GroupEntry::kAsked);

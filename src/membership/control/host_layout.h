@@ -1,4 +1,4 @@
-// Where things lie in a host's segment. Included by control's own files only.
+// The layout of a host's segment. Included by control's own files only.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ struct HostHeader {
   alignas(kApart) os::FutexWord network_bell{0};
 };
 
-// Written by its rank, or, for a rank of another host, once by the process that claims it. A
+// Written by its rank or, for a rank of another host, once by the process that claims it. A
 // seqlock: `version` is odd while the rest changes.
 struct alignas(kApart) SharedEndReason {
   base::Atomic<std::uint32_t> version{0};
@@ -46,7 +46,7 @@ struct alignas(kApart) SharedEndReason {
     text = what;
     version.store(before + 2, std::memory_order_release);
   }
-  // Absent: none, or one that is just being written.
+  // Absent: none, or it is being written.
   std::optional<EndReason> read() const {
     const std::uint32_t before = version.load(std::memory_order_acquire);
     if (before % 2 != 0) return std::nullopt;
@@ -80,14 +80,14 @@ inline std::size_t stripes_offset(const HostShape& shape) {
   return kept_facts_offset(shape) + 2 * pages(sizeof(KeptFacts), 1) + pages(sizeof(GoneGroups), 1);
 }
 
-// In front of each block of a stripe. Who still holds it: bit 0 is the network, the others are
+// Precedes each block of a stripe. Has a bit for each holder: bit 0 for the network, the others for
 // ranks.
 struct alignas(kApart) BlockHeader {
   std::uint64_t bytes;  // the header included
   base::Atomic<std::uint64_t> held[31];
 };
 static_assert(sizeof(BlockHeader) == 256);
-// Of the first block of rank `place`: its desk, see monitoring/live/desk.h.
+// The offset of the first block of rank `place`: its desk, see monitoring/live/desk.h.
 inline std::uint64_t first_block_offset(const HostShape& shape, int place) {
   return stripes_offset(shape) + static_cast<std::uint64_t>(place) * shape.stripe_bytes +
          sizeof(BlockHeader);

@@ -1,5 +1,5 @@
-// The memory that ranks allocate for each other, each from its own stripe of the segment; and how
-// they come to read each other's own, see docs/decisions/003-single-copy.md.
+// The memory that ranks allocate for each other, each from its own stripe of the segment. Also the
+// agreement on reading each other's arrays in place, see docs/decisions/003-single-copy.md.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -39,9 +39,9 @@ Hold hold_of(int holder) {
 
 // A process that has died may write for a moment yet, by another processor or a device.
 constexpr std::chrono::seconds kStillWrites{1};
-// The same where this process cannot see whether that one is there yet: it may take long to go.
+// The same if this process cannot see whether the dead process is gone: its end may take long.
 constexpr std::chrono::seconds kMayStillWrite{60};
-// How long memory is waited for that dead ranks hold: their processes end meanwhile.
+// Time to wait for memory that dead ranks hold: their processes end meanwhile.
 constexpr std::chrono::seconds kMostPatience{5};
 
 BlockHeader& block_at(std::byte* data) { return *reinterpret_cast<BlockHeader*>(data); }
@@ -119,7 +119,7 @@ bool HostControl::is_held(std::uint64_t offset) const noexcept {
   return is_held(offset, [this](int rank) { return is_gone(rank); });
 }
 
-// Whether its process can do nothing any more.
+// True if the rank's process can do nothing any more.
 bool HostControl::is_gone(int rank) const noexcept {
   if (state(rank) != RankState::kDied) return false;
   if (end(rank) == os::kReplaced) return since_death(rank) >= kStillWrites;
@@ -128,7 +128,7 @@ bool HostControl::is_gone(int rank) const noexcept {
   return since_death(rank) >= kStillWrites && os::process_start(pid(rank)) != began;
 }
 
-// Whether blocks would come back were the dead gone.
+// True if blocks would become free once dead ranks' processes are gone.
 bool HostControl::awaits_the_dead() const noexcept {
   return std::any_of(live_.begin(), live_.end(), [this](std::uint64_t offset) {
     const auto died = [this](int rank) { return state(rank) == RankState::kDied; };

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kRecordsKept = 4;
 
-// What a process of this host has written is checked all the same.
+// Data written by a process of this host is checked, too.
 bool is_frame(const KeptFrame& kept) noexcept {
   if (kept.bytes > KeptFrame::kBytes) return false;
   const auto found = rendezvous::parse_frame({kept.frame, kept.bytes}, KeptFrame::kBytes);

@@ -1,12 +1,15 @@
 // Facts of groups that are not listed on a host, kept in its segment.
 //
-// Two such rings lie there. Farewells are what was said last of groups that are gone: several
-// processes may speak for a host at one time, as one that leaves does until it has been heard, and
-// a way to another host may break with news on it; so that whoever speaks next knows how far a
-// rank had come that has closed a group and left, its last words outlive the group. Forerunners
-// are what other hosts say of groups that nobody has listed here yet: their ranks may use the group
-// of the next epoch, and leave, before the first of this host's has come back from `rebuild`. What
-// is said of groups that were listed here once is none: hosts say last words of many at a time.
+// Two such rings are in the segment:
+//
+// - Farewells are the last facts about groups that are gone. Several processes may speak for a host
+//   at one time, as a leaving one does until it has been heard. A connection to another host may
+//   also break with news on it. The last words outlive the group. So the next speaker knows how far
+//   a rank had come that has closed a group and left.
+// - Forerunners are facts of other hosts about groups that are not listed here yet. Those hosts'
+//   ranks may use the next epoch's group, and leave, before the first rank here returns from
+//   `rebuild`. Facts about groups that were listed here before are no forerunners: hosts send last
+//   words of many groups at a time.
 #pragma once
 
 #include <array>
@@ -24,11 +27,11 @@
 
 namespace hocket::control {
 
-// A frame, as it goes to other hosts. A value.
+// A frame, as it is sent to other hosts. A value.
 struct KeptFrame {
   static constexpr std::size_t kBytes = 488;
   std::uint64_t about = 0;
-  std::int32_t from = -1;  // of forerunners: the number of the host that said so
+  std::int32_t from = -1;  // for forerunners: the number of the host that sent it
   std::uint32_t bytes = 0;
   std::byte frame[kBytes];
 };
@@ -39,19 +42,19 @@ struct alignas(kCacheLine) KeptFact {
 };
 static_assert(sizeof(KeptFact) == 512);
 
-// A ring of the latest, which begins as zeros. Safe from any process and thread. What is being
-// written is not there yet; where its writer ends in the middle, that place stays unused.
+// A ring of the latest facts, initially zeros. Safe from any process and thread. A fact that is
+// being written is not visible. If its writer ends in the middle, that place stays unused.
 class KeptFacts {
  public:
   static constexpr std::size_t kPlaces = 1024;
-  // `about`: of farewells, the place of their rank; of forerunners, the group. What is kept already
-  // is not kept twice, and of a member's records only the last: in them lies why its last calls
-  // went wrong. Nothing is kept of a frame that is too long.
+  // `about` is the rank's place for farewells, and the group for forerunners. A fact is kept once.
+  // Only a member's last records are kept, as they explain why its last calls failed. Frames that
+  // are too long are not kept.
   void keep(std::uint64_t about, const Fact& fact, int from = -1);
-  // Frames, a header before each.
+  // Frames, each with a header.
   std::vector<Bytes> of(std::uint64_t about) const;
   std::vector<Bytes> all() const;
-  // The same, and who said so.
+  // The same, with the sender.
   struct Heard {
     int from;
     Bytes frame;
@@ -67,8 +70,8 @@ class KeptFacts {
   std::array<KeptFact, kPlaces> ring_;
 };
 
-// Groups that were taken off this host's list. It begins as zeros, and forgets: of two that share a
-// place it knows the later one. Safe from any process and thread.
+// Groups that were removed from this host's list. Initially zeros. It forgets: of two groups with
+// the same place it knows the later one. Safe from any process and thread.
 class GoneGroups {
  public:
   void note(std::uint64_t id) noexcept { place(id).store(id, std::memory_order_release); }
@@ -76,7 +79,7 @@ class GoneGroups {
 
  private:
   std::atomic<std::uint64_t>& place(std::uint64_t id) noexcept {
-    return ids_[id / 2 % ids_.size()];  // they are odd, and random otherwise
+    return ids_[id / 2 % ids_.size()];  // ids are odd, and random otherwise
   }
   std::array<std::atomic<std::uint64_t>, 4096> ids_;
 };

@@ -20,7 +20,7 @@ using rendezvous::Verdict;
 
 namespace {
 
-// Keeps lanes apart from the job's store, whose handshake this is.
+// Distinguishes lanes from the job's store, which uses the same handshake.
 std::string lane_job(const std::string& job) { return "lane/" + job.substr(0, 200); }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The connection of two hosts of a job, for what control has to say; see facts.h.
+// The connection of two hosts of a job for facts; see facts.h.
 #pragma once
 
 #include <chrono>
@@ -15,18 +15,18 @@
 
 namespace hocket::control {
 
-// Who this end is. A value.
+// The identity of this end. A value.
 struct LaneIdentity {
   int rank = 0;  // in the world
   int size = 0;
   int epoch = 0;
   std::string job;
-  Key key;  // of the lanes; made anew for each job, and handed out by its store
+  Key key;  // the lanes' key; made for each job, and distributed by its store
 };
 
-// A resource; one thread. Both ends prove that they know the key, as the store's do: HMAC-SHA256
-// over nonces of both and over what tells this connection apart. Nothing that the other end does
-// makes it throw: it is closed instead.
+// A resource; one thread. Both ends prove that they know the key, as at the store: HMAC-SHA256 over
+// both nonces and this connection's binding. Nothing that the other end does makes it throw: the
+// lane is closed instead.
 class Lane {
  public:
   using Clock = base::Deadline::Clock;
@@ -37,8 +37,8 @@ class Lane {
 
   int fd() const noexcept { return channel_->fd(); }
   bool wants_to_write() const noexcept { return !to_send_.empty(); }
-  // Whether all that was sent has come to the other host. What has not is lost where this process
-  // ends and something comes in behind its end: that makes a reset.
+  // True if all sent data has reached the other host. Unacknowledged data is lost if this process
+  // ends and data arrives afterwards, which causes a reset.
   bool is_heard() const noexcept;
   bool is_open() const noexcept { return stage_ == Stage::kOpen; }
   bool is_closed() const noexcept { return stage_ == Stage::kClosed; }
@@ -52,7 +52,7 @@ class Lane {
 
   // Sends a frame, once the lane is open.
   void send(std::span<const std::byte> frame);
-  // Moves what can be moved; `take` gets the payloads of the frames that came.
+  // Moves as much data as possible; `take` gets the payloads of received frames.
   using Take = std::function<void(std::span<const std::byte> payload)>;
   void move(const Take& take);
   void close() noexcept { stage_ = Stage::kClosed; }

@@ -17,8 +17,8 @@ void raise_to(std::atomic<std::uint64_t>& word, std::uint64_t value) noexcept {
   }
 }
 
-// Whether what has `sequence` is this process's to write. Not so where it is as new, or another
-// writes there, who has it from the same rank; that one is asked again for what is missing.
+// Claims data with the number `sequence` for writing. False if it is as new, or if another process
+// is writing there the same rank's data; missing data is requested again.
 bool claim(std::atomic<std::uint64_t>& sequence, std::uint64_t number) noexcept {
   std::uint64_t before = sequence.load(std::memory_order_relaxed);
   while (before < number) {  // kBeingWritten is above all

@@ -1,4 +1,4 @@
-// How facts of other hosts get into shared memory, and those of this host out of it.
+// Writes facts of other hosts into shared memory, and reads this host's facts from it.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +16,11 @@ namespace hocket::control {
 // A listed group's block as the network sees it. A view; one thread.
 class GroupMirror {
  public:
-  // Absent where the entry lists nothing, or names memory outside of the segment.
+  // Absent if the entry lists nothing, or names memory outside of the segment.
   static std::optional<GroupMirror> of(HostControl& host, const GroupEntry& entry);
 
-  // Whether what was read so far was the group's: another process may take it off, and its memory
-  // goes to others.
+  // True if the data read so far belongs to the group: another process may remove it, and its
+  // memory may be reused.
   bool is_listed(const GroupEntry& entry) const noexcept;
   std::uint64_t id() const noexcept { return id_; }
   int size() const noexcept { return size_; }
@@ -29,23 +29,24 @@ class GroupMirror {
   std::vector<RefusalFact> refusals(int index) const;
   std::optional<RebuildRefusalFact> rebuild_refusal(int index) const;
   std::optional<FailureFact> failure() const;
-  // The group's words of who goes on.
+  // The group's words about the members that go on.
   Succession succession(GroupEntry* entry) const {
     return Succession(*host_, memory_, entry, size_);
   }
-  // Any of those below, where it is the saying of the host that says it: each speaks for its own
-  // members alone, and none for this one's. Other facts, and those of other groups, are left alone.
+  // Writes any of the facts below if its source may state it. Each host states facts about its own
+  // members alone, and no host about this one's. Other facts, and those of other groups, are
+  // ignored.
   struct Source {
     GroupEntry& entry;
     int host;
   };
   void write(const Fact& fact, const Source& source);
-  // Of members on other hosts; others are left alone.
+  // For members on other hosts; facts about other members are ignored.
   void write(const MemberFact& fact) noexcept;
   void write(const RefusalFact& fact) noexcept;
   void write(const ComeFact& fact) noexcept;
   void write(const RebuildRefusalFact& fact) noexcept;
-  // Makes the failure this host's, unless the group has one.
+  // Makes the failure this host's, unless the group already has one.
   void write(const FailureFact& fact, GroupEntry& entry);
 
  private:

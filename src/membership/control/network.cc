@@ -111,8 +111,8 @@ bool Network::arm() noexcept {
   return true;
 }
 
-// While it is watched each packet that comes pays for telling the epoll, wanted or not. Who armed
-// it anew just now is woken for nothing: the bell is rung afterwards.
+// While the descriptor is watched, each packet costs a notification of the epoll, wanted or not. A
+// thread that has just armed it is woken needlessly, as the bell is rung afterwards.
 void Network::unwatch() noexcept {
   const std::lock_guard lock(watch_mutex_);
   ::epoll_ctl(events_.get(), EPOLL_CTL_DEL, carrier_.event_fd, nullptr);
@@ -133,12 +133,12 @@ void Network::run() {
   }
 }
 
-// How long a network thread sleeps at most.
+// Longest sleep of a network thread.
 Network::Clock::duration Network::nap() const noexcept {
   return std::min<Clock::duration>(options_.silence / 8, kLongestNap);
 }
 
-// Until when to look again though nothing comes.
+// Time until the next look, even if nothing comes.
 Network::Clock::duration Network::patience() const {
   if (!given_up_ && carrier_.pending && carrier_.pending()) return milliseconds(1);
   auto patience = nap();
@@ -182,16 +182,16 @@ bool Network::speaks() const noexcept {
   return false;
 }
 
-// Well before the other hosts lose patience, as a new lane takes its time; and soon where it is
-// seen to be halted, as others here may have something to tell or to ask, and their deadlines are
-// short.
+// True if the rank at `place` has had no turn for too long. This must be well before the other
+// hosts lose patience, as a new lane takes time. If the rank is seen to be halted, it is soon, as
+// other ranks here may have news or questions with short deadlines.
 bool Network::is_mute(int place) const noexcept {
   const auto since = host_->since_seen(place);
   if (!since || *since < kForATurn) return false;
   return *since > options_.silence / 4 || os::is_halted(host_->pid(place), host_->start(place));
 }
 
-// Who waits on another host cannot look for itself, and nobody may wait here.
+// A rank that waits on another host cannot look for itself, and perhaps no rank waits here.
 void Network::look_for_core_dumps() noexcept {
   for (int place = 0; place < host_->ranks(); ++place) {
     const auto since = host_->since_seen(place);
@@ -219,13 +219,14 @@ bool Network::have_all_died(const Peer& peer) const noexcept {
 }
 
 void Network::look() {
-  const int leaving = leaving_.load(std::memory_order_acquire);  // before what is told below
+  // read before the facts below are sent
+  const int leaving = leaving_.load(std::memory_order_acquire);
   bool has_lanes = false;
   for (const auto& [number, peer] : peers_) has_lanes = has_lanes || !peer.lanes.empty();
   if (!speaks() && !has_lanes) return;
   tell_ranks();
   tell_groups();
-  // Who speaks since a moment ago may have to wait for its lanes.
+  // A new speaker may have to wait for its lanes.
   const bool all_told = std::all_of(peers_.begin(), peers_.end(), [this](const auto& entry) {
     const auto& lanes = entry.second.lanes;
     const auto is_open = [](const auto& lane) { return lane->is_open(); };
@@ -236,7 +237,7 @@ void Network::look() {
   if (all_told) left_.store(leaving, std::memory_order_release);
 }
 
-// Whether members here use the group, or other hosts may ask how it ended.
+// True if members here use the group, or other hosts may ask for its outcome.
 bool Network::is_needed(const GroupEntry& entry) const {
   if (host_->is_held(entry.block.load(std::memory_order_relaxed))) return true;
   const auto group = GroupMirror::of(*host_, entry);
@@ -252,7 +253,8 @@ std::vector<int> Network::hosts_of(const GroupMirror& group) const {
   return hosts;
 }
 
-// Who goes on, where that is asked. The one who speaks for this host speaks here, too.
+// Takes part in the agreement on members that go on, if it was asked for. The rank that speaks for
+// this host does so here, too.
 void Network::agree(GroupEntry& entry) {
   if (!speaks()) return;
   const auto group = GroupMirror::of(*host_, entry);
@@ -325,7 +327,7 @@ GroupEntry* Network::find_or_keep(std::uint64_t group, const Fact& fact, int fro
   GroupEntry* entry = host_->find_group(group);
   if (entry != nullptr || host_->gone_groups().knows(group)) return entry;
   host_->forerunners().keep(group, fact, from);
-  // Who enlists the group now either finds that, or its entry is found here.
+  // Either a rank that enlists the group now finds this fact, or its entry is found here.
   std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with Succession::enlist
   return host_->find_group(group);
 }

@@ -1,10 +1,12 @@
-// How the hosts of a job hear of each other: one authenticated lane for each pair of hosts, held by
-// the first living rank of each, who speaks for it. When that one ends, or is seen to have no turn
-// for a while (it was stopped, or its memory is being written to a file), the next takes over. It
-// may come back: then both speak, which does no harm, as all that is said stays true.
+// The exchange of facts between the hosts of a job. Each pair of hosts has one authenticated lane.
+// The first living rank of each host holds it, and speaks for the host. If that rank ends, or has
+// no turn for a while (stopped, or being written to a core file), the next takes over. The first
+// may come back. Then both speak, which is harmless, as all facts stay true.
 //
-// It carries what lies in the host's segment and matters elsewhere: who lives, what ended a group,
-// who refused what, and, when asked for, who has announced which call. Arrays never come this way.
+// Lanes carry facts from the host's segment that matter elsewhere: living ranks, causes of groups'
+// ends, refusals and, on request, announced calls. Arrays never come this way.
+//
+//   host 0: rank 0 (speaks), 1, 2  <--- lane --->  host 1: rank 3 (speaks), 4, 5
 #pragma once
 
 #include <atomic>
@@ -29,7 +31,7 @@
 
 namespace hocket::control {
 
-// What a network is told. A value.
+// Settings of a network. A value.
 struct NetworkOptions {
   LaneIdentity identity;
   bool trust_network = false;           // no encryption between hosts
@@ -37,23 +39,23 @@ struct NetworkOptions {
   std::vector<int> places;              // of each world rank, on this host
   std::vector<std::string> addresses;   // "host:port" of each world rank's listener
   std::vector<std::string> host_names;  // of each world rank, for messages
-  Duration silence{};                   // after that much a host counts as lost
+  Duration silence{};                   // after this time without a sign a host counts as lost
 };
 
-// What brings messages from other hosts, and what the network's thread does for it. A value.
+// The carrier of messages from other hosts, and its functions for the network's thread. A value.
 struct CarrierHooks {
-  int event_fd = -1;               // readable when something may have come since `arm` said true
-  std::function<bool()> arm;       // false: something has come already
-  std::function<bool()> pending;   // somebody has to call `progress`
+  int event_fd = -1;               // readable when data may have come since `arm` returned true
+  std::function<bool()> arm;       // false: data has already come
+  std::function<bool()> pending;   // true if `progress` has to be called
   std::function<bool()> progress;  // true when something moved
-  std::function<std::vector<int>()> take_broken;  // ranks it cannot reach any more; each once
-  std::function<bool()> give_up;  // nobody can be reached any more; false: ask again
+  std::function<std::vector<int>()> take_broken;  // ranks that it can no longer reach; each once
+  std::function<bool()> give_up;  // no rank can be reached any more; false: ask again
 };
 
-// Why two hosts do not reach each other. A value.
+// The reason why two hosts do not reach each other. A value.
 struct Unreached {
-  bool was_refused = false;  // whoever called knows more than who waited for a call
-  std::string text;          // names both ends; empty: they do
+  bool was_refused = false;  // the caller knows more than the host that waited for a call
+  std::string text;          // names both ends; empty: they reach each other
 };
 
 // A resource: the lanes and a thread. `establish` and `start` come first, once, in this order;
@@ -65,14 +67,14 @@ class Network {
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
 
-  // Connects with the other hosts where this rank is the first of its own. Returns what is wrong.
+  // Connects with the other hosts if this rank is the first on its host. Returns what is wrong.
   Unreached establish(base::Deadline deadline);
   void start(std::shared_ptr<HostControl> host, CarrierHooks carrier);
-  // Has the thread look at what has changed in the segment.
+  // Makes the thread look for changes in the segment.
   void notify() noexcept { wakeup_.notify(); }
   // See HostControl::set_arming.
   bool arm() noexcept;
-  // After this rank has left: waits until the other hosts have been told, a moment at most.
+  // Called after this rank has left: waits a moment at most until the other hosts know.
   void leave() noexcept;
 
  private:
@@ -81,8 +83,10 @@ class Network {
   struct Peer {
     std::vector<int> ranks;                    // in the world, in order; at least one
     std::vector<std::unique_ptr<Lane>> lanes;  // usually one
-    Clock::time_point lost_at{};               // when the last open one closed; zero: there is one
-    std::set<int> refusing;                    // where nobody listens any more since: they ended
+    // time when the last open one closed; zero: one is open
+    Clock::time_point lost_at{};
+    // ranks whose listener is gone since then: they ended
+    std::set<int> refusing;
     std::size_t next_to_call = 0;              // of `ranks`
     Clock::time_point next_dial{};
   };
@@ -117,12 +121,12 @@ class Network {
   std::optional<CutFact> cut_at(int place) const;
   void tell_all(Lane& lane);
   void send_all(const Fact& fact);
-  // Null: all but those where much waits already. What is left out is asked for again.
+  // Null: all lanes except those with long queues. Data that is left out will be requested again.
   void send(Lane* lane, const Bytes& frames);
   void tell(Lane* lane, const std::vector<Fact>& facts);
-  // All, of what is told once only.
+  // Sends on all lanes, for facts that are sent only once.
   void send_in_any_case(const Bytes& frames);
-  // What this host knows of a group; nothing where it is taken off meanwhile.
+  // This host's facts about a group; empty if the group is removed meanwhile.
   std::vector<Fact> announced(GroupEntry& entry, int place);
   std::vector<Fact> standing(GroupEntry& entry);
   void say_farewell(GroupEntry& entry);
@@ -132,7 +136,7 @@ class Network {
   void take(Peer& peer, const Fact& fact);
   void take(Peer& peer, const CutFact& fact);
   void take_told(std::uint64_t group, const Fact& fact, int from);
-  // The group's entry; where it has none so far, the fact is kept for whoever lists it.
+  // The group's entry. If it has none yet, the fact is kept for the rank that lists it.
   GroupEntry* find_or_keep(std::uint64_t group, const Fact& fact, int from);
   void take_broken();
   bool is_needed(const GroupEntry& entry) const;
@@ -166,10 +170,11 @@ class Network {
   std::vector<Told> told_;                   // of each place
   bool given_up_ = false;                    // the carrier has been
   std::map<int, Clock::time_point> broken_;  // ranks that the carrier cannot reach, since when
-  Clock::time_point accepts_from_{};         // when to look for strangers again
+  Clock::time_point accepts_from_{};         // time of the next look for strangers
   std::atomic<bool> stop_{false};
-  std::atomic<int> leaving_{0};  // 1: this rank has left; 2: and its host-mates, or they stay
-  std::atomic<int> left_{0};     // the same, as the others have been told
+  // 1: this rank has left; 2: and the others of its host have, or stay
+  std::atomic<int> leaving_{0};
+  std::atomic<int> left_{0};     // the same value, once the others know
   std::thread thread_;
 };
 

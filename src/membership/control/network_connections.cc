@@ -1,4 +1,5 @@
-// How the lanes between hosts come about: dialled, or taken from strangers who prove themselves.
+// Makes the lanes between hosts: by calling another host, or from strangers that authenticate
+// themselves.
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -76,7 +77,7 @@ void Network::accept_strangers() {
   }
 }
 
-// Those that have proved themselves become lanes of their hosts.
+// Strangers that have authenticated themselves become lanes of their hosts.
 void Network::adopt_strangers() {
   for (auto& stranger : strangers_) {
     if (Lane::Clock::now() - stranger->made() > kStrangerTime) stranger->close();
@@ -173,7 +174,7 @@ Unreached Network::establish(Deadline deadline) {
   while (!std::all_of(peers_.begin(), peers_.end(), is_settled) && !deadline.has_passed()) {
     wait(milliseconds(20));
     move_lanes();
-    // One that was cut before it was open is made once more.
+    // A lane that was cut before it was open is made once more.
     const bool may_dial = Clock::now() >= next_dial;
     if (may_dial) next_dial = Clock::now() + kDialPause;
     for (auto& [host, peer] : peers_) {

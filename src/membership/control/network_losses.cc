@@ -19,21 +19,21 @@ namespace {
 constexpr auto kRedial = milliseconds(50);
 constexpr auto kRedialReach = milliseconds(200);
 
-// How long the host-mates of a rank whose lane has closed have to say what became of it.
+// Time that the other ranks of its host have to report the fate of a rank whose lane has closed.
 constexpr auto kSuccession = milliseconds(30);
 
-// For a handshake, before another rank of the host is called: this one may be stopped.
+// Time for a handshake before another rank of the host is called: this one may be stopped.
 constexpr auto kForHandshake = milliseconds(300);
 
-// A rank that ends closes its connections, too: how long its end may take to be told.
+// A rank that ends closes its connections, too. This is the time for its end to be reported.
 constexpr auto kForCut = milliseconds(500);
 
-// How long a host that is there may leave its processes without a processor.
+// Time for which a living host may leave its processes without a processor.
 constexpr auto kStarved = std::chrono::seconds(3);
 
-// A host that is gone, or cannot be reached, does not acknowledge what it is sent either, which its
-// kernel does however busy its processors are; and this one's sends it again meanwhile, whether or
-// not this process has a turn. Who only says nothing may have had no turn.
+// True if the host is gone or unreachable. Such a host does not acknowledge data, which a living
+// one's kernel does even with busy processors. This kernel repeats the data meanwhile, whether or
+// not this process has a turn. A host that just says nothing may have had no turn.
 bool is_silent(const Lane& lane, Duration unheard, Duration limit) noexcept {
   if (unheard <= limit) return false;
   tcp_info info{};
@@ -59,7 +59,7 @@ void Network::declare(const Peer& peer, RankState state, int rank) {
   }
 }
 
-// Where any rank of this host hears the other one, that one is there, whatever became of one lane.
+// If any rank of this host hears the other host, that is alive, whatever happened to one lane.
 void Network::note_heard(const Peer& peer) noexcept {
   host_->note_seen(options_.places[static_cast<std::size_t>(peer.ranks.front())]);
 }
@@ -76,8 +76,8 @@ void Network::check(Peer& peer) {
     return lane->is_open() || now - lane->made() < kForHandshake;
   };
   for (const auto& lane : peer.lanes) {
-    // A host where no rank has arrived yet has nobody who would say anything. One that is heard on
-    // another lane has a rank that is stopped, and may go on.
+    // A host on which no rank has arrived yet has no rank that could say anything. A host that is
+    // heard on another lane has a stopped rank, which may go on.
     const bool silent = has_arrived(peer) &&
                         is_silent(*lane, now - lane->last_heard(), options_.silence) &&
                         !(lane->is_open() && is_heard_here(peer));
@@ -106,7 +106,7 @@ void Network::drop_closed(Peer& peer) {
   const bool any_open = std::any_of(
       peer.lanes.begin(), peer.lanes.end(), [](const auto& lane) { return lane->is_open(); });
   for (const auto& lane : peer.lanes) {
-    // One that was never open says nothing new.
+    // A lane that was never open gives no new information.
     if (any_open || !lane->is_closed() || !lane->was_open()) continue;
     const auto speaker = std::find(peer.ranks.begin(), peer.ranks.end(), lane->peer());
     peer.next_to_call = static_cast<std::size_t>(speaker - peer.ranks.begin());
@@ -120,8 +120,8 @@ void Network::drop_closed(Peer& peer) {
   std::erase_if(peer.lanes, [](const auto& lane) { return lane->is_closed(); });
 }
 
-// A connection ends with its process, or was cut: its speaker is called again. Where nobody listens
-// any more, it was the process; the others of its host say more, if there are any, and soon.
+// A connection ends with its process, or was cut. Its speaker is called again. If its listener is
+// gone, the process has ended. The other ranks of its host, if any, soon report more.
 void Network::judge_loss(Peer& peer) {
   if (peer.lost_at == Clock::time_point{} || !has_living(peer)) return;
   const auto lost_for = Clock::now() - peer.lost_at;
@@ -132,8 +132,8 @@ void Network::judge_loss(Peer& peer) {
   if (lost_for > options_.silence && !is_heard_here(peer)) declare(peer, RankState::kSilent, -1);
 }
 
-// Who speaks for this host now and has no lane makes one. One rank at a time, and a short time for
-// each: the other hosts want to hear of this one meanwhile.
+// A rank that now speaks for this host makes the missing lanes. It calls one rank at a time, and
+// each for a short time, as the other hosts wait for news meanwhile.
 void Network::call_again(Peer& peer) {
   const auto now = Clock::now();
   peer.next_dial = now + kRedial;
@@ -157,8 +157,8 @@ void Network::call_again(Peer& peer) {
   }
 }
 
-// Where the carrier has lost a rank that goes on living, what was under way is lost, and nothing
-// would ever come of waiting for it. Both hosts are to know, as one end may not notice.
+// If the carrier has lost a rank that lives on, messages in flight are lost, and waits for them
+// would never end. Both hosts must know, as one end may not notice.
 void Network::take_broken() {
   if (!carrier_.take_broken) return;
   const auto now = Clock::now();

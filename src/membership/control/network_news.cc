@@ -1,4 +1,4 @@
-// What a host tells the others: of its ranks, of groups, of what it has found.
+// The facts that a host sends to the others: about its ranks, about groups, and about its findings.
 #include <algorithm>
 
 #include "membership/control/kept_facts.h"
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kMostQueued = std::size_t{4} << 20;
 
-// How long to wait for the way a rank ended to be known before its death is passed on.
+// Time to wait for the way in which a rank ended, before its death is passed on.
 constexpr auto kForEnd = milliseconds(4);
 
 void append(Bytes& to, const Bytes& frame) { to.insert(to.end(), frame.begin(), frame.end()); }
@@ -21,7 +21,7 @@ void append(Bytes& to, const std::vector<Bytes>& frames) {
   for (const Bytes& frame : frames) append(to, frame);
 }
 
-// A reason counts, and is told, once the rank has ended.
+// A reason is sent once the rank has ended, as it counts only then.
 RankFact fact_of(const HostControl::Remote& rank) {
   return {.world_rank = rank.world_rank,
           .state = rank.state,
@@ -74,8 +74,8 @@ void Network::tell(Lane* lane, const std::vector<Fact>& facts) {
 
 void Network::send_all(const Fact& fact) { send(nullptr, encode(fact)); }
 
-// What is new of this host's ranks. Who has ended has said before how far it had come, and what had
-// ended its groups.
+// Sends news about this host's ranks. Before the end of a rank, it sends how far the rank had come,
+// and the failures of its groups.
 void Network::tell_ranks() {
   RanksFact news;
   for (int place = 0; place < host_->ranks(); ++place) {
@@ -107,14 +107,14 @@ void Network::tell_ranks() {
   }
 }
 
-// What this host has found of a rank of another.
+// A broken connection that this host has found to a rank of another.
 std::optional<CutFact> Network::cut_at(int place) const {
   const auto from = host_->cut_from(place);
   if (!from) return std::nullopt;
   return CutFact{.own = *from, .other = host_->describe(place).world_rank};
 }
 
-// Of the group's members at `place`, or, for -1, of all on this host.
+// Facts about the group's members at `place`, or, for -1, about all on this host.
 std::vector<Fact> Network::announced(GroupEntry& entry, int place) {
   std::vector<Fact> facts;
   const auto group = GroupMirror::of(*host_, entry);
@@ -129,7 +129,7 @@ std::vector<Fact> Network::announced(GroupEntry& entry, int place) {
   return facts;
 }
 
-// What stays true of the group as a whole.
+// Lasting facts about the group as a whole.
 std::vector<Fact> Network::standing(GroupEntry& entry) {
   std::vector<Fact> facts;
   const auto group = GroupMirror::of(*host_, entry);
@@ -138,7 +138,7 @@ std::vector<Fact> Network::standing(GroupEntry& entry) {
   Succession words = group->succession(&entry);
   for (int member = 0; member < words.size(); ++member) {
     if (!host_->is_here(words.place(member))) continue;
-    // What it has refused before it came is told before.
+    // A refusal before the member came is sent before its coming.
     const std::uint64_t turn = words.turn(member);
     const std::uint32_t how = words.how(member);
     if (auto refused = group->rebuild_refusal(member)) facts.emplace_back(std::move(*refused));
@@ -155,9 +155,11 @@ std::vector<Fact> Network::standing(GroupEntry& entry) {
   return facts;
 }
 
-// What is said last of a group that goes, and kept for those who have yet to hear it.
+// Sends the last facts about a group that goes, and keeps them for hosts that have yet to hear
+// them.
 void Network::say_farewell(GroupEntry& entry) {
-  // How far each had come first: what ended the group counts for calls that had not ended.
+  // Progress of the members comes first, as the group's failure applies to calls that had not
+  // ended.
   const std::vector<Fact> lasting = standing(entry);
   Bytes last;
   for (int place = 0; place < host_->ranks(); ++place) {
@@ -177,14 +179,14 @@ void Network::say_farewell(GroupEntry& entry) {
 }
 
 void Network::tell_groups() {
-  // Who takes the word that is left for the other hosts has to bring it to all of them.
+  // A rank that takes the news for the other hosts must be able to send it to all of them.
   const bool takes_word = speaks() || reaches_all();
   for (GroupEntry& entry : host_->groups()) {
     std::uint64_t id = entry.id.load(std::memory_order_acquire);
     if (id == 0) continue;
     const auto news = takes_word ? entry.news.exchange(0, std::memory_order_acq_rel) : 0;
     if (news != 0) {
-      // Who calls for the next epoch says before how far it had come.
+      // Before a member's wish for the next epoch, its progress is sent.
       if ((news & (GroupEntry::kRefused | GroupEntry::kAsked | GroupEntry::kCome)) != 0) {
         tell(nullptr, announced(entry, -1));
       }
@@ -196,8 +198,8 @@ void Network::tell_groups() {
       if ((news & GroupEntry::kAsked) != 0) send_all(Question{id});
     }
     agree(entry);
-    // Its memory goes back; somebody else may speak for this host, too. What is left to be told of
-    // it goes with it, so that whoever has no way to all hosts leaves it to one who has.
+    // Frees its memory; another rank may speak for this host, too. Unsent news about the group goes
+    // with it. So a rank without lanes to all hosts leaves this to a rank that has them.
     if (takes_word && !is_needed(entry)) {
       say_farewell(entry);
       host_->gone_groups().note(id);  // while it is listed: there is no moment when it is neither
@@ -207,11 +209,11 @@ void Network::tell_groups() {
       entry.taken.store(0, std::memory_order_release);
     }
   }
-  // Whoever took them off.
+  // Also forgets groups that another process removed.
   agreement_.forget_unless([this](std::uint64_t id) { return host_->find_group(id) != nullptr; });
 }
 
-// At once: what has ended here is told last, and each send would wait for the one before.
+// Sends all at once: ends are sent last, and single sends would each wait for the one before.
 void Network::tell_all(Lane& lane) {
   Bytes news;
   for (GroupEntry& entry : host_->groups()) {

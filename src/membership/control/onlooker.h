@@ -1,5 +1,4 @@
-// A segment as a process sees it that is none of the job's: it reads, and trusts nothing of what it
-// reads.
+// A segment as seen by a process outside the job: it only reads, and does not trust what it reads.
 #pragma once
 
 #include <cstddef>
@@ -14,18 +13,18 @@
 
 namespace hocket::control {
 
-// What a rank's line says. A value.
+// The content of a rank's line. A value.
 struct SeenRank {
   RankState state = RankState::kAbsent;
   int world_rank = -1;
   int pid = 0;     // as the rank itself knows it
-  int thread = 0;  // likewise: in which it joined
+  int thread = 0;  // likewise: the thread in which it joined
   std::uint64_t start = 0;
   std::uint64_t pid_space = 0;
   int host = -1;
   int awaits = -1;  // a place
 };
-// What a group's block says of a member. A value.
+// The content of a group's block about one member. A value.
 struct SeenMember {
   int place = -1;
   std::uint64_t last = 0;
@@ -34,31 +33,31 @@ struct SeenMember {
   bool waits = false;  // for a message
 };
 
-// A view of a segment that is mapped for reading, or of a part of one: each function says nothing
-// of what does not lie in it. Any thread.
+// A view of a segment, or a part of one, that is mapped for reading. For data outside the mapped
+// part, functions return empty results. Any thread.
 class Onlooker {
  public:
   explicit Onlooker(std::span<const std::byte> segment) noexcept;
 
   enum class Known : std::uint8_t { kYes, kOtherVersion, kNoSegment };
   Known known() const noexcept { return known_; }
-  // Of this host, and of all.
+  // Number of ranks on this host, and of places for all ranks.
   int ranks() const noexcept { return ranks_; }
   int places() const noexcept { return places_; }
   SeenRank rank(int place) const noexcept;
-  // Where what a rank of this host has allocated first lies.
+  // The offset of the first allocation of a rank of this host.
   std::uint64_t first_block(int place) const noexcept;
 
-  // How many members the group whose block lies at `block` has; 0: none lies there.
+  // Number of members of the group whose block is at `block`; 0: there is none.
   int size_of_group(std::uint64_t block) const noexcept;
   SeenMember member(std::uint64_t block, int index) const noexcept;
   // The message that it waits for; empty: none.
   std::string wait(std::uint64_t block, int index) const;
   std::optional<Record> record(std::uint64_t block, int index, std::uint64_t sequence) const;
-  // What ended the group; absent: nothing so far.
+  // The failure that ended the group; absent: none yet.
   std::optional<Failure> failure(std::uint64_t block) const;
 
-  // A structure that lies in the segment; null where it would not.
+  // A structure in the segment; null if it would lie outside.
   template <typename Structure>
   const Structure* at(std::uint64_t offset, std::size_t count = 1) const noexcept {
     return static_cast<const Structure*>(
@@ -79,7 +78,7 @@ class Onlooker {
   std::size_t stripe_bytes_ = 0;
 };
 
-// Where a rank of this host has it, as another one knows.
+// The same offset, as a rank of the job finds it.
 std::uint64_t first_block_of(const HostControl& host, int place) noexcept;
 
 }  // namespace hocket::control

@@ -1,12 +1,12 @@
-// Which refused calls of `rebuild` a rank has yet to hear of.
+// Tracks refused calls of `rebuild` that a rank has yet to hear of.
 //
-// These calls have no numbers of their own: ranks come to them from different calls, and come again
-// after a deadline. What is counted are the refused ones. Each rank counts those of its own calls
-// that were refused, by whomever, and what it refuses itself is that one of its calls to all. So a
-// refusal ends that one call of each rank, whenever they come to it.
+// Calls of `rebuild` have no numbers: ranks come to them from different calls, and again after a
+// deadline. So refused calls are counted. Each rank counts its own calls that were refused, by any
+// rank, and announces its own refusals with that count. So a refusal ends the call with that count
+// on each rank, whenever the rank comes to it.
 //
-// Who goes on by other calls after a refusal has given that rebuild up, and nobody is to hear of it
-// any more.
+// A rank that makes other calls after a refusal has given that rebuild up, and refusals of it no
+// longer matter.
 #pragma once
 
 #include <cstdint>
@@ -27,13 +27,13 @@ class RebuildTurns {
     int member = -1;
     std::string reason;
   };
-  // The refusal by another of the call that this rank makes. It counts as refused then.
+  // Another rank's refusal of the call that this rank makes. The call then counts as refused.
   std::optional<News> news();
   // Announces this rank's own call as refused.
   void refuse(std::string_view reason);
-  // In which this rank comes: the number, from 1, that its next refused call will have.
+  // The turn in which this rank comes: the number, from 1, that its next refused call will have.
   std::uint64_t turn() const noexcept { return turn_; }
-  // Others have come in a later turn, and who refused cannot be heard any more.
+  // Others have come in a later turn, and the refusing rank cannot be heard any more.
   void catch_up(std::uint64_t turn) noexcept { turn_ = turn; }
 
  private:

@@ -171,7 +171,7 @@ Succession::Guard::Guard(Succession& group) noexcept : group_(group), held_(fals
   const auto self = static_cast<std::uint32_t>(group_.host_->self()) + 1;
   std::uint32_t holder = 0;
   if (!word.compare_exchange_strong(holder, self, std::memory_order_acq_rel)) {
-    // Whoever died holding it left nothing half-done: what it wrote it published last.
+    // A holder that died left nothing half-done: it published its writes last.
     const auto place = static_cast<int>(holder) - 1;
     const bool dead = place >= 0 && place < group_.host_->ranks() &&
                       group_.host_->state(place) > RankState::kAlive;
@@ -265,14 +265,15 @@ bool Succession::appoint(std::uint64_t block) noexcept {
   return true;
 }
 
-// What was decided in the new group before it was listed here. Whoever said so tells all hosts.
+// Takes over a decision that was made in the new group before it was listed here. The host that
+// sent it tells all hosts.
 void Succession::learn(const VoteFact& vote) noexcept {
   if (vote.kind != VoteFact::Kind::kDecided) return;
   if (vote.members.size() != static_cast<std::size_t>(size_)) return;
   for (int i = 0; i < size_; ++i) {
     if (!host_->is_here(place(i))) inform(i);
   }
-  decide(vote.members);  // without the guard: whoever does so now writes the same
+  decide(vote.members);  // without the guard: any rank that does it now writes the same
 }
 
 GroupEntry* Succession::enlist(std::uint64_t id) {

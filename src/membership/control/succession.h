@@ -1,17 +1,21 @@
-// How a group comes to an agreed end: which of its members go on, as the group of the next epoch.
+// The agreed end of a group: its members agree which of them go on, as the group of the next epoch.
 //
-// Within a host. Each member that calls `rebuild` says so by a word of its own in the group's block
-// (`come`), which it never takes back. Where a call of `rebuild` is refused all come anew, and say in
-// which turn (rebuild_turns.h): only who has come in the latest one is there. When every member has come or is known to be gone, somebody
-// (the first who is there, or any other after a moment) writes down the group of those who are
-// there in a block of memory of its own, complete, and puts the block's place into one word of the
-// old group by compare-and-swap (`appoint`). Who comes first wins, for all, whatever ends then or
-// before: there is no state between undecided and decided. Who is not in that group learns so from
+// Within a host. Each member that calls `rebuild` sets its own word in the group's block (`come`),
+// which it never clears. If a call of `rebuild` is refused, all come again, in the next turn
+// (rebuild_turns.h). Only members that have come in the latest turn count as there.
+//
+// When every member has come or is known to be gone, one of them makes the next group: the first
+// that is there, or another one after a moment. It writes the complete group of those that are
+// there into a new block of its own. Then it puts the block's offset into one word of the old
+// group, by compare-and-swap (`appoint`). The first swap wins, for all, whatever rank ends then or
+// before: there is no state between undecided and decided. A member that is left out learns it from
 // the same word, however late it comes.
 //
-// Between hosts. The same facts are copied to the other hosts' blocks over the lanes, and the hosts
-// agree on the members before each appoints its block: see agreement.h. What a host has promised
-// and accepted there lies in the block too, so that it outlives the rank that speaks for the host.
+//   old block: successor = 0  --appoint-->  successor = offset of the new block
+//
+// Between hosts. The same facts are copied to the other hosts' blocks over the lanes. The hosts
+// agree on the members before each appoints its block: see agreement.h. A host's promises and
+// accepted votes are in the block, too, so that they outlive the rank that speaks for the host.
 #pragma once
 
 #include <cstdint>
@@ -24,16 +28,16 @@
 
 namespace hocket::control {
 
-// For each member: whether it is meant.
+// One flag for each member: true if it belongs to the set.
 using Members = std::vector<bool>;
 
-// What a member says when it comes.
+// The bits of a member's word.
 enum Come : std::uint32_t {
   kCame = 1,
-  kImpatient = 2,  // does not wait any longer for those who have not come
-  kAlone = 4,      // goes on though others, out of reach, may do so too
-  kInformed = 8,   // said of it by its host, not by itself: the outcome is known there
-  kClosed = 16,    // has closed the group, and has not come before
+  kImpatient = 2,  // does not wait any longer for missing members
+  kAlone = 4,      // goes on even if others, out of reach, do so, too
+  kInformed = 8,   // set by the member's host, not by itself: the host knows the outcome
+  kClosed = 16,    // has closed the group, without having come before
 };
 
 struct VoteFact;
@@ -44,14 +48,14 @@ struct Vote {
   Members members = {};
 };
 
-// A view of a group's block; copies nothing and holds nothing. Functions are safe from any thread,
-// but for those that want the guard.
+// A view of a group's block; copies nothing and owns nothing. Functions are safe from any thread,
+// except those that need the guard.
 class Succession {
  public:
   explicit Succession(GroupControl& group);
-  // As the network sees it. `memory`: a group's block.
+  // The network's view. `memory` is a group's block.
   Succession(HostControl& host, std::byte* memory, GroupEntry* entry);
-  // The same, of a block that may go to others meanwhile.
+  // The same for a block that may be reused meanwhile.
   Succession(HostControl& host, std::byte* memory, GroupEntry* entry, int size);
 
   int size() const noexcept { return size_; }
@@ -79,27 +83,26 @@ class Succession {
   bool has_ended(int member) const noexcept;
   bool is_there(int member) const noexcept { return is_there(member, latest_turn()); }
   bool anybody_came() const noexcept;
-  // Whether there is anything that a ComeFact tells.
+  // True if there is anything for a ComeFact.
   bool anybody_said() const noexcept;
-  // Whether nobody is waited for any longer: all others have come or are lost, or one who is there
-  // is impatient.
+  // True if no member is waited for any longer: all others have come or are lost, or a member that
+  // is there is impatient.
   bool is_ready() const noexcept;
   Members there() const;
 
   // --- Between hosts. `hosts`: the number of each member's host ---------------------------------
   // Hosts with a member that is there, in the order of members.
   std::vector<int> hosts_there(std::span<const int> hosts) const;
-  // Whether these hosts may decide for all: they hold more than half of the members that have not
-  // ended, or half of them and the first. So no two parts that cannot see each other both may.
-  // While anybody is silent, a host that has ended as a whole counts as before: it may have voted
-  // there.
+  // True if these hosts may decide for all. They must hold more than half of the members that have
+  // not ended, or half and the first. So two parts that cannot see each other never both may. While
+  // any member is silent, a host that has ended as a whole still counts: it may have voted there.
   bool outweighs(std::span<const int> hosts, const std::set<int>& with) const;
-  // Whether all who are there said that they go on alone.
+  // True if all members that are there said that they go on alone.
   bool may_go_alone() const noexcept;
 
   // --- A host's part in the agreement ------------------------------------------------------------
-  // Excludes other processes of this host; goes over to the next when its holder has died. Gives
-  // way at once where it is held: whoever asked will ask again.
+  // A lock between processes of this host. It passes to the next process when its holder has died.
+  // Does not wait if it is held: the question will be repeated.
   class Guard {
    public:
     explicit Guard(Succession& group) noexcept;
@@ -117,24 +120,23 @@ class Succession {
   void promise(std::uint64_t ballot) noexcept;
   std::optional<Vote> accepted() const;
   void accept(const Vote& vote) noexcept;
-  // What the hosts have agreed on; absent: nothing so far.
+  // The hosts' decision; absent: none yet.
   std::optional<Members> decided() const;
   bool is_decided() const noexcept;
   // Under the guard. Wakes this host's ranks.
   void decide(const Members& members) noexcept;
-  // A member's host knows what was decided, or has no use for it.
+  // A member's host knows the decision, or has no use for it.
   void inform(int member) noexcept;
-  // Whether another host may yet have to hear from this one what was decided.
+  // True if another host may still need this one to send the decision.
   bool owes_outcome() const noexcept;
 
   // --- The next group on this host ---------------------------------------------------------------
-  // Where its block lies; 0: nowhere so far.
+  // The offset of its block; 0: none yet.
   std::uint64_t successor() const noexcept;
-  // True: `block` is it. False: another one was before.
+  // True: `block` is the next group. False: another block was first.
   bool appoint(std::uint64_t block) noexcept;
-  // Of a new group's block: its entry for the network, made by whichever member comes first.
-  // What other hosts have said of it before goes into the block. Absent where there are too many
-  // groups.
+  // Lists a new group's block for the network; the first member that comes makes the entry. Earlier
+  // facts from other hosts go into the block. Absent if there are too many groups.
   GroupEntry* enlist(std::uint64_t id);
 
   HostControl& host() const noexcept { return *host_; }

@@ -23,7 +23,7 @@ std::string text_within_memory(std::string_view text) noexcept {
   try {
     return std::string(text);
   } catch (const std::bad_alloc&) {
-    return "it has no room";  // without memory of its own: the string's own place holds it
+    return "it has no room";  // needs no memory: the text fits into the string object
   }
 }
 

@@ -1,4 +1,4 @@
-// What is said to the other ranks of an exception that is being handled.
+// The reason that other ranks get for an exception that is being handled.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace hocket::failure {
 
-// Takes no memory, as that may be what there is none of.
+// Allocates nothing, as the reason may be a lack of memory.
 base::ShortSentence<200> reason_of_caught() noexcept;
 
-// `text`, or what fits where there is no memory for it.
+// Returns `text`, or a short substitute if there is no memory for it.
 std::string text_within_memory(std::string_view text) noexcept;
 
 }  // namespace hocket::failure

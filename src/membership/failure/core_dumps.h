@@ -1,4 +1,5 @@
-// Members of a group whose memory is being written to core files, as seen by who waits for them.
+// Finds members of a group whose memory is being written to core files, for ranks that wait for
+// them.
 #pragma once
 
 #include <chrono>
@@ -9,8 +10,8 @@
 
 namespace hocket::failure {
 
-// A crash that leaves a core file is told by the kernel when the file has been written, which may
-// take minutes. So those who wait look for themselves, now and then. A value; one thread.
+// The kernel reports a crash with a core file only when the file has been written, which may take
+// minutes. So waiting ranks check for themselves, now and then. A value; one thread.
 class CoreDumps {
   static constexpr std::chrono::milliseconds kPause{200};
 
@@ -18,10 +19,10 @@ class CoreDumps {
   explicit CoreDumps(control::GroupControl& group) noexcept
       : group_(group), next_(group.rank() + 1) {}
 
-  // Looks at a few of the members that are `needed`, in turn, and records the deaths it finds. Cheap
-  // where it is not time.
+  // Checks a few of the `needed` members in turn, and records the deaths it finds. Cheap if it is
+  // not time to check.
   void look(const std::function<bool(int member)>& needed);
-  // By when who sleeps now is to wake up and look again.
+  // A thread that sleeps now wakes up at this time and checks again.
   static base::Deadline next() noexcept { return base::Deadline::in(kPause); }
 
  private:

@@ -14,14 +14,14 @@ using control::Failure;
 
 namespace {
 
-// For what a lost rank had sent to come, after the news of its loss.
+// Time for a lost rank's last messages to arrive after the news of its loss.
 constexpr auto kOvertaking = std::chrono::milliseconds(10);
-// Who leaves, or calls for a rebuild, sees to it that what it has sent is on its way.
+// A rank that leaves or asks for a rebuild first makes sure that its messages are on their way.
 constexpr auto kOvertakingInOrder = std::chrono::milliseconds(500);
-// Who closes a communicator may be about to leave the job, which says more.
+// A rank that closes a communicator may be about to leave the job, which explains more.
 constexpr auto kToLeave = std::chrono::milliseconds(100);
-// What a rank had sent in a call that it had finished may take until the next part of it comes, the
-// network being slow; what was sent over a connection that has broken since comes soon or never.
+// Longest gap between parts of what a finished rank sent, over a slow network. Over a connection
+// that has broken since, the rest comes soon or never.
 constexpr auto kOnItsWay = std::chrono::seconds(3);
 constexpr auto kOnABrokenWay = std::chrono::milliseconds(500);
 
@@ -31,8 +31,8 @@ struct Lost {
   Loss loss;
   std::int64_t at = 0;  // see HostControl::ended_at
 
-  // Whether this one is to blame rather than `other`, which may stand anywhere. A rank that
-  // leaves on account of another does so after that one.
+  // True if this rank is to blame rather than `other`, at whatever index. A rank that leaves
+  // because of another one does so later.
   bool is_before(const Lost& other) const noexcept {
     if (loss.blame != other.loss.blame) return loss.blame < other.loss.blame;
     return loss.sudden() && at < other.at;
@@ -56,8 +56,8 @@ std::string describe(const MessageCall& call) {
                          : fmt::format("tag {}", e.tag == engine::kStagedTag ? 0 : e.tag));
 }
 
-// News of a loss may overtake what was sent before it: on the way from another host, and wherever a
-// rank that had finished the call is lost.
+// News of a loss may overtake earlier messages: from another host, and from a lost rank that had
+// finished the call.
 Verdict Inquiry::look(const Awaited& awaited, Doubt& doubt) {
   Verdict found = find(awaited);
   const Failure* const failure = std::get_if<Failure>(&found);
@@ -84,7 +84,7 @@ Verdict Inquiry::look(const Awaited& awaited, Doubt& doubt) {
 }
 
 Verdict Inquiry::find(const Awaited& awaited) {
-  // Messages that nobody waits for here yet: their sender may be waiting for room.
+  // Takes in messages that no receive waits for yet, as their sender may be waiting for room.
   messages_.progress();
   if (group_.failed()) return group_.failure();
   group_.host().look_for_deaths();
@@ -108,12 +108,14 @@ bool Inquiry::has_finished(const Awaited& awaited, int member) const {
          group_.finished_sequence(member) >= awaited.sequence;
 }
 
-// A rank that ended matters to a collective that it had not finished, or whose messages are still
-// to come (it sent them, but it or the connection may have broken before they left), and to a
-// message of its own. A message from any rank is one that a rank lost suddenly might have sent:
-// nobody knows whether the program still counts on it. The same goes for one that an exception
-// ended. A rank that left in order has sent what it had to send, so that the wait is in vain only
-// when all others have left.
+// Tells whether the end of a rank matters to this wait.
+//
+// - A collective needs a rank that had not finished it, or whose messages have not all arrived. It
+//   sent them, but may have ended, or lost its connection, before they left.
+// - A message needs its own peer.
+// - A receive from any rank needs each rank that was lost suddenly or ended by an exception, as the
+//   program may count on a message from it. A rank that left in order has sent all its messages. The
+//   wait is in vain only if all other ranks have left.
 bool Inquiry::is_needed(const Awaited& awaited, int member, bool sudden, int living_before) const {
   if (member == group_.rank()) return true;
   if (awaited.sequence != 0) {
@@ -125,8 +127,8 @@ bool Inquiry::is_needed(const Awaited& awaited, int member, bool sudden, int liv
   return sudden || (living_before == 0 && member == last_other);
 }
 
-// Finds the one to blame among those who are needed. A rank that is not needed may be to blame for
-// the departure of one that is.
+// Finds the rank to blame among the needed ones. A rank that is not needed may be to blame for the
+// departure of a needed one.
 std::optional<Failure> Inquiry::find_new_loss(const Awaited& awaited) {
   const std::uint32_t losses = group_.host().losses();
   const control::Succession succession(group_);
@@ -161,7 +163,8 @@ std::optional<Failure> Inquiry::find_new_loss(const Awaited& awaited) {
                  .sequence = awaited.sequence};
 }
 
-// Who has ended its task has nothing under way, so that it comes to no call that it has not begun.
+// A rank that has ended its task has no pending calls, so it will not come to a call that it has
+// not begun.
 std::optional<Failure> Inquiry::find_returned(const Awaited& awaited) const {
   if (!group_.host().is_in_task()) return std::nullopt;
   using Ending = control::HostControl::Ending;

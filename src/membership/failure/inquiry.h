@@ -1,4 +1,5 @@
-// Why a wait has not ended: who is lost, who refused the call or called another, who has not come.
+// Finds out why a wait has not ended: a rank is lost, refused the call, made a different one, or
+// has not come.
 #pragma once
 
 #include <cstdint>
@@ -20,18 +21,18 @@ struct MessageCall {
   bool sends = false;
   bool probes = false;
 };
-// What texts call it: "recv of float32[3] from rank 1 tag 0".
+// The description in texts: "recv of float32[3] from rank 1 tag 0".
 std::string describe(const MessageCall& call);
 
-// What a wait waits for. A value for the length of the wait.
+// The collective or message that a wait waits for. A value for the length of the wait.
 struct Awaited {
   std::uint64_t sequence = 0;  // a collective's number; 0: a message
   int peer = -1;               // a message's
   const MessageCall* message = nullptr;
 };
 
-// Until when one wait does not believe a loss that it has heard of: what was sent before may still
-// come. A value.
+// The time until which one wait ignores the loss of a rank, as its last messages may still arrive.
+// A value.
 struct Doubt {
   std::optional<base::Deadline> until;
   std::uint64_t came = 0;  // see engine::PointToPoint::owed
@@ -40,7 +41,7 @@ struct Doubt {
 // A resource: one rank's view of its group, for the group's life. One thread at a time.
 class Inquiry {
  public:
-  // Whether the user wants the waiting thread to stop; false in threads that are not the user's.
+  // True if the user wants the waiting thread to stop; false in threads that are not the user's.
   using Interrupted = std::function<bool()>;
 
   Inquiry(control::GroupControl& group, engine::PointToPoint& messages, Interrupted interrupted)
@@ -49,31 +50,31 @@ class Inquiry {
         interrupted_(std::move(interrupted)),
         core_dumps_(group) {}
 
-  // Looks at everything once. What `doubt` has been told of is believed when its time is over.
+  // Checks everything once. A loss is reported when the time in `doubt` is over.
   Verdict look(const Awaited& awaited, Doubt& doubt);
 
-  // When to look again though nobody has rung.
+  // The time of the next look, even without a ring of the doorbell.
   static base::Deadline next_look() noexcept { return CoreDumps::next(); }
 
-  // A rank that has ended and is needed for this. Absent, and cheap, where none has ended since all
-  // were last found to be there.
+  // Finds a rank that has ended and is needed for this wait. Absent, and cheap, if no rank has
+  // ended since the last look that found all alive.
   std::optional<control::Failure> find_loss(const Awaited& awaited) {
     if (group_.host().losses() == losses_seen_) return std::nullopt;
     return find_new_loss(awaited);
   }
-  // Whether `find_loss` has anything to look at.
+  // True if `find_loss` has anything to check.
   bool has_news() const noexcept { return group_.host().losses() != losses_seen_; }
 
-  // A rank that is needed for this, which the program waits for, and has ended the task that this
-  // rank is in.
+  // Finds a rank that is needed for a call that the program waits for, and that has ended the task
+  // in which this rank is.
   std::optional<control::Failure> find_returned(const Awaited& awaited) const;
 
-  // That the call or message has taken longer than `allowed`: who is missing.
+  // The failure of a call or message that took longer than `allowed`. It names a missing rank.
   control::Failure lateness(const Awaited& awaited, Duration allowed) const;
-  // A message that waits to be received, from where this one is to come, under another tag: "a
-  // message with tag 5 from rank 1 waits"; empty: none. By the thread that may use the messages.
+  // Describes a message from the expected source that waits under another tag: "a message with tag
+  // 5 from rank 1 waits"; empty: none. Only the thread that may use the messages calls it.
   std::string under_another_tag(const Awaited& awaited) const;
-  // That this rank was interrupted.
+  // The failure of a wait that this rank's user interrupted.
   control::Failure interruption() const;
 
  private:

@@ -1,4 +1,4 @@
-// What the ranks of a group have announced under one number, compared.
+// Compares the records that the ranks of a group have announced under one number.
 #pragma once
 
 #include <cstdint>
@@ -18,23 +18,23 @@ struct Refusal {
   std::string reason;
 };
 
-// What ends a call: nothing so far; a refusal, which ends it alone; a failure, which ends the group.
-// A value.
+// The event that ends a call: none so far; a refusal, which ends this call alone; or a failure,
+// which ends the group. A value.
 using Verdict = std::variant<std::monostate, Refusal, control::Failure>;
 
-// The first rank that has refused call `sequence`, this one apart.
+// The first rank, other than this one, that has refused call `sequence`.
 std::optional<Refusal> find_refusal(const control::GroupControl& group, std::uint64_t sequence);
 
-// The first rank that has announced another call under this number. Catches what the data's own
-// check does not, as ranks in different calls may wait for each other's data in different places.
+// The first rank that has announced a different call under this number. The check within the data
+// misses some differences, as ranks in different calls may wait for data in different places.
 std::optional<control::Failure> find_difference(const control::GroupControl& group,
                                                 std::uint64_t sequence);
 
-// That `peer` has called something else.
+// The failure if `peer` has made a different call.
 control::Failure difference(const control::GroupControl& group, int peer, std::uint64_t sequence);
 
-// That a rank, this one too, has refused a call that another has put on its GPU, or is about to.
-// Who refused it is `peer` where nobody is known to have.
+// The failure if a rank, perhaps this one, has refused a call that another has put on its GPU, or
+// is about to. If no record shows the refusing rank, it is `peer`.
 control::Failure refused_on_gpu(const control::GroupControl& group,
                                 int peer,
                                 std::uint64_t sequence);

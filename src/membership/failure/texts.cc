@@ -31,7 +31,8 @@ std::string describe_record(std::uint64_t sequence, const control::Record& recor
   return describe(sequence, record.signature) + (record.refused ? " (refused)" : "");
 }
 
-// What two calls differ in whose texts are one: the text has not all that is compared.
+// Describes a difference between calls that have the same text, because the text leaves out some
+// arguments.
 std::string_view unseen_difference(const engine::Signature& s) {
   if (s.kind == Kind::kNewGroup) return " with another list of ranks";
   if (engine::is_listed(s.kind)) return " with other counts";
@@ -46,7 +47,7 @@ std::string_view unseen_difference(const engine::Signature& s) {
   return " with other arguments";
 }
 
-// How a rank is gone, as far as its cause says.
+// Describes how a rank is gone, as far as the cause tells.
 std::string_view words_of(Cause cause) {
   switch (cause) {
     case Cause::kDied:
@@ -91,7 +92,7 @@ std::string_view words_of(Cause cause) {
   return "";
 }
 
-// The cause's words, and behind them those that the rank has given.
+// The cause's words, followed by the rank's own.
 std::string words_of(const Failure& failure) {
   const std::string_view words = words_of(failure.cause);
   if (words.empty()) return failure.text;
@@ -170,7 +171,8 @@ int Texts::pid_of(int member) const {
   return group_.host().pid(group_.host_rank(member));
 }
 
-// How the rank that `failure` names died, as waitpid says; absent where it left, or nobody knows.
+// The way in which the rank in `failure` died, as waitpid has it. Absent if it left, or if this is
+// unknown.
 std::optional<int> Texts::end_of(const Failure& failure) const {
   const bool is_member = failure.culprit >= 0 && failure.culprit < group_.size();
   if (!is_member || failure.cause != Cause::kDied) return std::nullopt;
@@ -196,7 +198,8 @@ std::optional<control::EndReason> Texts::reason_of(const Failure& failure) const
   return group_.host().end_reason(group_.host_rank(failure.culprit));
 }
 
-// Where its process stands still, how; a wait for a rank that runs may have ended a moment later.
+// Describes a process that stands still. A running one is left out, as the wait may have ended a
+// moment later.
 std::string Texts::standstill_of(int member) const {
   using Doing = os::ProcessState::Doing;
   const int place = group_.host_rank(member);
@@ -208,7 +211,8 @@ std::string Texts::standstill_of(int member) const {
   return is_still ? ", its process " + os::describe(state, pid) : std::string();
 }
 
-// Who leaves the job while others need it may have closed its world too early, and is not dead.
+// True for a rank that left the job while others need it, but whose process still runs: it may have
+// closed its world too early.
 bool Texts::lives_on(const Failure& failure) const {
   return failure.cause == Cause::kLeft && failure.culprit >= 0 && failure.culprit < group_.size() &&
          group_.is_here(failure.culprit) && witness_.still_runs(group_.host_rank(failure.culprit));

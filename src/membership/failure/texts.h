@@ -1,4 +1,5 @@
-// What a person reads of a group's calls, and of what ended it. Nothing decides by these.
+// Texts for people about a group's calls, and about the failure that ended it. No code decides by
+// them.
 #pragma once
 
 #include <cstdint>
@@ -22,16 +23,16 @@ class Texts {
   Texts(std::string communicator, const control::GroupControl& group, Witness& witness)
       : communicator_(std::move(communicator)), group_(group), witness_(witness) {}
 
-  // What each member was last seen in.
+  // The last known call of each member.
   std::vector<RankCall> last_calls() const;
   RankCall last_call(int member) const;
   // This rank's own last calls, oldest first, as far back as records go.
   std::vector<RankCall> recent_calls() const;
 
-  // The exception that users get for it.
+  // Throws the exception that users get for a failure.
   [[noreturn]] void raise(const control::Failure& failure) const;
   Status status(const control::Failure& failure) const;
-  // The refusal of a call by another rank, as InvalidArgument.
+  // Throws another rank's refusal of a call, as InvalidArgument.
   [[noreturn]] void raise(const Refusal& refusal) const;
 
  private:

@@ -12,11 +12,11 @@ using std::chrono::milliseconds;
 
 constexpr int kWitnesses = 4;  // of each rank, so that a few deaths at once leave one
 constexpr milliseconds kWaitForEnd{2};
-// Of a process that is doomed and has not come to its end, as the machine is busy.
+// For a process that is dying but has not reached its end, because the machine is busy.
 constexpr milliseconds kWaitWhileItEnds{50};
 constexpr microseconds kEagerly{50};
 constexpr milliseconds kPatiently{20};
-// An end that is not known then never will be.
+// An end that is unknown by then stays unknown.
 constexpr std::chrono::seconds kLongest{60};
 
 }  // namespace
@@ -42,7 +42,7 @@ base::Deadline Witness::look() {
   return next;
 }
 
-// Once all have arrived: before, there is nobody to know.
+// Starts watching once all ranks have arrived; their pids are unknown before.
 void Witness::meet() {
   const int ranks = host_->ranks();
   for (int rank = 0; rank < ranks; ++rank) {
@@ -91,7 +91,7 @@ std::optional<int> Witness::await_end(int rank) {
   const os::ProcessExit process(host_->pid(rank), host_->start(rank));
   std::optional<int> end;
   const auto is_decided = [&] {
-    look();  // this may be the thread that looks otherwise
+    look();  // in case this is the thread that usually looks
     if ((end = host_->end(rank))) return true;
     const auto answer = process.ask();
     if (answer.state == os::ProcessExit::State::kKnown) {

@@ -1,4 +1,4 @@
-// Who finds out how a rank ended, so that errors can name the signal.
+// Finds out how a rank's process ended, so that errors can name the signal.
 #pragma once
 
 #include <memory>
@@ -12,23 +12,24 @@
 
 namespace hocket::failure {
 
-// A resource: descriptors of the next few processes of the host, each of which so has a few
-// witnesses; what one learns it tells all. Thread-safe.
+// A resource: descriptors of the next few processes of the host. So each process has a few
+// witnesses; each tells all ranks. Thread-safe.
 class Witness {
  public:
   explicit Witness(std::shared_ptr<control::HostControl> host) : host_(std::move(host)) {}
 
-  // Looks how those ended who have died. Cheap where nobody has; never waits. Returns when to look
-  // again; never, where all is known.
+  // Finds out how dead processes ended. Never waits; cheap if there are none. Returns the time of
+  // the next look; never, if all is known.
   base::Deadline look();
 
-  // How `rank`, which died, ended, as waitpid says. Looks at once; waits until 2 ms after its death
-  // was recorded, so that nobody hears of it late, and until 50 ms while it is seen to be ending.
+  // The way in which the dead `rank` ended, as waitpid has it. Looks at once, and waits until 2 ms
+  // after the recorded death, so that errors are not late. While the process is seen to be dying,
+  // it waits until 50 ms.
   std::optional<int> await_end(int rank);
-  // The same of one that left in good order: the status that its process exits with, where that is
-  // seen within 50 ms after it left.
+  // The same for a rank that left in good order: its process's exit status, if that is seen within
+  // 50 ms after it left.
   std::optional<int> await_exit(int rank);
-  // Whether the process of `rank`, which is on this host, is seen to run.
+  // True if the process of `rank`, which is on this host, is seen to run.
   bool still_runs(int rank) const noexcept;
 
  private:
@@ -37,7 +38,7 @@ class Witness {
     os::ProcessExit process;
   };
   void meet();
-  // False when there is nothing more to learn.
+  // False when there is nothing left to learn.
   bool look_at(Watched& watched);
 
   const std::shared_ptr<control::HostControl> host_;

@@ -20,7 +20,7 @@
 namespace hocket::rendezvous {
 namespace {
 
-// How long an earlier job, or an earlier epoch of this one, may take to leave the meeting place.
+// Time that an earlier job, or an earlier epoch of this one, may take to leave the address.
 constexpr Duration kStaleTimeout = std::chrono::seconds(10);
 
 StoreServer::Options server_options(const LaunchInfo& launch, const Address& address) {
@@ -50,8 +50,9 @@ StoreClientOptions client_options(const LaunchInfo& launch, Duration timeout) {
           .trust_network = launch.trust_network};
 }
 
-// Absent where another process serves at the address: one that outlives this job's ranks (`hocket
-// store`), or, at an AF_UNIX name, what is left of an earlier job, which is given time to end.
+// Serves the store. Absent if another process serves at the address and outlives this job's ranks
+// (`hocket store`). At an AF_UNIX name it may be the rest of an earlier job, which gets time to
+// end.
 std::optional<StoreServer> serve(const LaunchInfo& launch, Duration timeout) {
   const Address address = parse_address(launch.store_address, "the store's address");
   const bool is_unix = std::holds_alternative<UnixName>(address);

@@ -1,4 +1,4 @@
-// From a LaunchInfo to a Store in which all ranks of the job meet.
+// Joins the ranks of a job: from a LaunchInfo to a Store in which all meet.
 #pragma once
 
 #include <cstddef>
@@ -12,14 +12,14 @@
 
 namespace hocket::rendezvous {
 
-// Claims this rank at the job's store, first serving it where rank 0 has to, unless it serves
-// already by `server`. Whoever holds the store of rank 0 keeps the server alive. Jobs of one get a
-// memory store. Throws RendezvousError saying what was refused, or who serves nothing, at the
-// timeout.
+// Claims this rank at the job's store. Serves the store first if rank 0 has to and does not serve
+// it yet by `server`. The server lives as long as rank 0's Store. Jobs of one get a memory store.
+// At the timeout it throws RendezvousError, which says what was refused or which rank does not
+// serve.
 struct Joined {
   std::shared_ptr<Store> store;
   std::shared_ptr<MemberStore> member = {};  // the same; null in a job of one
-  // How many are connected to the server, for as long as it is here; empty where it never was.
+  // Number of the server's clients, as long as it lives here; an empty function if it never did.
   std::function<std::optional<std::size_t>()> clients = {};
 };
 Joined join(const LaunchInfo& launch, Duration timeout, std::optional<StoreServer> server = {});

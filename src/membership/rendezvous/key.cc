@@ -92,7 +92,7 @@ std::string to_string(std::span<const std::byte> bytes) {
   return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
-// A resource: the page. Not movable.
+// A resource: the page. Cannot be moved.
 class Key::Secret {
  public:
   Secret() {

@@ -10,7 +10,7 @@
 namespace hocket {
 namespace {
 
-// Everything is an exchange: set-up has few of them, and small ones.
+// All operations are exchanges: set-up makes few of them, and small ones.
 class StoreBootstrap final : public Bootstrap {
  public:
   StoreBootstrap(std::shared_ptr<Store> store, int rank, int size, Duration timeout)

@@ -18,7 +18,7 @@ const SeatedGroup* doing_of(const Glance& glance, int place) {
   return rank.doing < 0 ? nullptr : &rank.groups[static_cast<std::size_t>(rank.doing)];
 }
 
-// All have come to the call: who of those that have not finished stands still?
+// All have come to the call: finds a rank that has not finished and stands still.
 int still_inside(const Glance& glance,
                  int place,
                  const std::function<bool(int)>& stands_still) {
@@ -33,7 +33,7 @@ int still_inside(const Glance& glance,
   return -1;
 }
 
-// Whom the rank at `place` waits for next; -1: nobody, or it cannot be told.
+// The rank for which the rank at `place` waits next; -1: none, or unknown.
 int next_of(const Glance& glance, int place, const std::function<bool(int)>& stands_still) {
   const SeatedGroup* const group = doing_of(glance, place);
   if (group == nullptr) return -1;
@@ -43,7 +43,8 @@ int next_of(const Glance& glance, int place, const std::function<bool(int)>& sta
   std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
   for (const SeenMember& other : glance.groups.at(group->block)) {
     if (other.place < 0 || other.last >= own.last) continue;
-    // Who is in an earlier call is held up by others; but the furthest behind of all is first.
+    // A rank that is in an earlier call is held up by others. The rank furthest behind is chosen
+    // first.
     const std::uint64_t progress = 2 * other.last + (is_inside(other) ? 0 : 1);
     if (progress >= least) continue;
     least = progress;

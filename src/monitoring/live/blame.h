@@ -1,4 +1,4 @@
-// Whom a rank waits for in the end, over all groups of a job, as it was seen from outside.
+// Finds the rank for which a rank finally waits, over all groups of a job, seen from outside.
 #pragma once
 
 #include <functional>
@@ -11,9 +11,9 @@ namespace hocket::live {
 // Places of the members that have not come to the call that `place` is in.
 std::vector<int> missing_from(const Glance& glance, int place);
 
-// The place of the rank that holds up the one at `place`, and waits for nobody itself; in a circle
-// of ranks that wait for each other, the lowest of them. -1: `place` waits for nobody, or nobody
-// can be named. `stands_still`: of a place, whether its process is stopped.
+// The place of the rank that holds up the one at `place`, and waits for no other itself. In a
+// circle of ranks that wait for each other, it is the lowest one. -1: `place` waits for no rank, or
+// none can be named. `stands_still` tells whether the process at a place is stopped.
 int blamed_by(const Glance& glance, int place, const std::function<bool(int)>& stands_still);
 
 }  // namespace hocket::live

@@ -1,4 +1,4 @@
-// The rank's side of what others see of it: see desk_layout.h.
+// The rank's side of the data that others see of it: see desk_layout.h.
 #pragma once
 
 #include <cstddef>
@@ -15,19 +15,20 @@
 
 namespace hocket::live {
 
-// Lays it out: the rank's first allocation, as whoever looks has to find it. HOCKET_TOP=0: shows
-// nothing.
+// Lays out the desk as the rank's first allocation, so that observers find it. With HOCKET_TOP=0 it
+// shows nothing.
 void lay_out_desk(control::HostControl& host);
 
-// A group is shown from `sit_down` to `stand_up`. Any thread; do nothing where nothing is shown, or
-// too many are there.
+// A group is shown from `sit_down` to `stand_up`. Any thread. Both do nothing if the rank shows
+// nothing, or too many groups are there.
 void sit_down(control::HostControl& host, std::uint64_t block, int rank, std::string_view group);
 void stand_up(control::HostControl& host, std::uint64_t block) noexcept;
 
-// Where calls are counted, as HOCKET_METRICS is set; null where they are not.
+// The desk in which calls are counted if HOCKET_METRICS is set; else null.
 DeskLayout* counting_desk(control::HostControl& host) noexcept;
-// Serves the job's metrics where HOCKET_METRICS says, with the token HOCKET_METRICS_TOKEN; null where
-// it names no address. What stands in the way is logged. `store_clients`: see MetricsServer.
+// Serves the job's metrics at the address in HOCKET_METRICS, with the token in
+// HOCKET_METRICS_TOKEN. Null if there is no address. Errors are logged. For `store_clients` see
+// MetricsServer.
 std::unique_ptr<MetricsServer> serve_metrics(
     const os::Segment& segment, std::function<std::optional<std::size_t>()> store_clients);
 

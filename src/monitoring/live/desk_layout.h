@@ -1,5 +1,5 @@
-// What each rank lays out of its own for those who look at its job from outside: which groups it is
-// in, and, where they are kept, its calls by kind. Written by its rank alone.
+// The data that each rank publishes for observers of its job: its groups and, if metrics are kept,
+// its calls by kind. Written by its rank alone.
 #pragma once
 
 #include <array>
@@ -32,7 +32,7 @@ struct Seated {
   GroupName name;
 };
 
-// One group of the rank; written by its threads, each of which takes a seat of its own.
+// One group of the rank. The rank's threads write it; each group has a seat.
 struct alignas(control::kCacheLine) GroupSeat {
   static constexpr std::uint64_t kFree = 0;
   static constexpr std::uint64_t kBeingTaken = 1;
@@ -44,18 +44,18 @@ struct alignas(control::kCacheLine) GroupSeat {
   bool take(const Seated& group) noexcept {
     std::uint64_t free = kFree;
     if (!block.compare_exchange_strong(free, kBeingTaken, std::memory_order_acquire)) return false;
-    // Who still reads of the group that was here sees that it is gone.
+    // A reader of the group that was here before sees that it is gone.
     base::thread_fence(std::memory_order_release);
     rank = group.rank;
     name = group.name;
     block.store(group.block, std::memory_order_release);
     return true;
   }
-  // False: this group has another seat.
+  // False: another seat has this group.
   bool leave(std::uint64_t group) noexcept {
     return block.compare_exchange_strong(group, kFree, std::memory_order_release);
   }
-  // Absent where no group has it, or another one has it meanwhile.
+  // Absent if no group has the seat, or if another one takes it meanwhile.
   std::optional<Seated> read() const noexcept {
     const std::uint64_t before = block.load(std::memory_order_acquire);
     if (before <= kBeingTaken) return std::nullopt;
@@ -80,8 +80,8 @@ constexpr double upper_bound_s(std::size_t bucket) noexcept {
 static_assert(bucket_of(0) == 0 && bucket_of(1000) == 0 && bucket_of(1001) == 1 &&
               bucket_of(4000) == 1 && bucket_of(4001) == 2 && bucket_of(~0ULL / 2) == kBuckets - 1);
 
-// What is counted together: calls of one kind in one group by one engine; messages, which have no
-// engine on the host. A value.
+// The key under which calls are counted: calls of one kind in one group by one engine. Messages on
+// the host have no engine. A value.
 struct Metered {
   engine::Kind kind = engine::Kind::kNone;
   LiveTimed timed = LiveTimed::kOnHost;
@@ -89,7 +89,7 @@ struct Metered {
   GroupName group;
 };
 
-// What is counted of them: for good.
+// The counts of one key. A row is never freed.
 struct alignas(control::kCacheLine) MeterRow {
   enum : std::uint32_t { kFree, kBeingTaken, kTaken };
   base::Atomic<std::uint32_t> used{kFree};
@@ -103,7 +103,7 @@ struct alignas(control::kCacheLine) MeterRow {
   std::array<base::Atomic<std::uint64_t>, kBuckets> ended{};  // by how long they took
 
   bool is_taken() const noexcept { return used.load(std::memory_order_acquire) == kTaken; }
-  // Whether it is theirs, from now on or before.
+  // Takes the row for a key; true if it is free or already the key's.
   bool take(const Metered& its) noexcept {
     std::uint32_t state = kFree;
     if (used.compare_exchange_strong(state, kBeingTaken, std::memory_order_acquire)) {
@@ -125,13 +125,13 @@ struct alignas(control::kCacheLine) MeterRow {
 inline constexpr std::size_t kPlaceBytes = 192;
 using PlaceText = base::ShortText<kPlaceBytes>;
 
-// Where the rank's program was, once others had asked. A value.
+// The position in the rank's program, after other ranks asked for it. A value.
 struct ToldPlace {
-  std::uint64_t moves = 0;  // how often the rank had begun and ended calls
+  std::uint64_t moves = 0;  // number of calls that the rank had begun and ended
   PlaceText text;
 };
 
-// Questions of the host's other ranks, and the answer of a thread of this one.
+// Questions of the host's other ranks, and the answer from a thread of this rank.
 struct alignas(control::kCacheLine) PlaceDesk {
   static constexpr std::uint64_t kNone = 0;
   static constexpr std::uint64_t kBeingWritten = ~std::uint64_t{0};

@@ -22,8 +22,8 @@ std::optional<std::uint64_t> call_of(const GroupControl& group, int member) {
   return last;
 }
 
-// Who has not come to call `sequence` and is needed by `member`, which is in it. What comes from a
-// root is waited for from there alone.
+// The ranks that `member` needs for call `sequence`, in which it is, and that have not come. In a
+// call with data from a root, other ranks wait for the root alone.
 std::vector<int> missing(const GroupControl& group, int member, std::uint64_t sequence) {
   if (const auto record = group.find(member, sequence)) {
     const engine::Signature& called = record->signature;
@@ -41,7 +41,7 @@ std::vector<int> missing(const GroupControl& group, int member, std::uint64_t se
   return members;
 }
 
-// Of those who are in no call, the ones that are furthest behind.
+// The ranks outside any call that are furthest behind.
 std::vector<int> idle(const GroupControl& group, const std::vector<int>& members) {
   std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
   std::vector<int> found;
@@ -65,7 +65,7 @@ std::vector<int> living_others(GroupControl& group) {
   return members;
 }
 
-// All have come to it: who of those that have not finished stands still?
+// All have come to the call: finds ranks that have not finished and stand still.
 Holdup look_inside(const GroupControl& group, std::uint64_t sequence) {
   Holdup holdup{.members = {}, .have_come = true, .sequence = sequence};
   for (int i = 0; i < group.size(); ++i) {

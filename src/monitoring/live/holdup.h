@@ -1,5 +1,5 @@
-// Whom a wait of one rank waits for in the end: the rank that has not come to the call, and is in no
-// earlier one that others hold up.
+// Finds the rank for which a wait finally waits. This rank has not come to the call, and is not
+// held up by others in an earlier call.
 #pragma once
 
 #include <vector>
@@ -11,18 +11,18 @@ namespace hocket::live {
 
 // A value; members of the group, lowest first.
 struct Holdup {
-  std::vector<int> members;  // nobody: all have come, and none is seen to stand still
-  // They have come, and their processes stand still; else they have not come.
+  std::vector<int> members;  // empty: all have come, and none is seen to stand still
+  // True if they have come and their processes stand still; false if they have not come.
   bool have_come = false;
   bool one_suffices = false;   // any of several members can end the wait: a receive from any rank
-  std::uint64_t sequence = 0;  // the call that they hold up, which may be before the one waited in
+  std::uint64_t sequence = 0;  // the call that they hold up, which may be before the one that waits
 };
 
-// A few loads a member, but where all have come: then the processes are looked at, too.
+// Costs a few loads a member. If all have come, the processes are checked, too.
 Holdup find_holdup(control::GroupControl& group, const failure::Awaited& awaited);
 
-// Whether the process of the rank at `place` is of this host and stands still: stopped, held by a
-// debugger, or its memory being written to a file.
+// True if the process of the rank at `place` is on this host and stands still. It may be stopped,
+// held by a debugger, or being written to a core file.
 bool stands_still(const control::HostControl& host, int place);
 
 }  // namespace hocket::live

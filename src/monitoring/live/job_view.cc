@@ -30,7 +30,8 @@ using os::ProcessState;
 
 namespace {
 
-// Of which the kernel has to be asked who holds the memory: processes that ended are not news.
+// After this time the kernel is asked again which processes hold the memory. Ended processes need
+// not be noticed sooner.
 constexpr std::chrono::seconds kHoldersAreGood{2};
 
 LiveState state_of(RankState state) noexcept {
@@ -161,7 +162,7 @@ class JobView::Impl {
  private:
   static std::size_t at(int place) noexcept { return static_cast<std::size_t>(place); }
 
-  // The ranks' numbers here, of those that hold the memory still.
+  // Finds the pids here of ranks that still hold the memory.
   void find_pids() {
     found_at_ = std::chrono::steady_clock::now();
     pids_.assign(at(segment_.ranks()), 0);

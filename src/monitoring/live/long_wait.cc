@@ -17,10 +17,10 @@ namespace {
 
 using control::RankState;
 
-constexpr int kSamples = 8;          // before the first word
-constexpr std::size_t kDetailed = 3;  // ranks of which more than the number is told
+constexpr int kSamples = 8;          // before the first warning
+constexpr std::size_t kDetailed = 3;  // ranks that are described in detail
 
-// What the process of `member` does; empty where that is not known.
+// State of the process of `member`; empty if unknown.
 std::string doing(const control::GroupControl& group, int member) {
   const control::HostControl& host = group.host();
   const int place = group.host_rank(member);
@@ -76,7 +76,8 @@ void LongWait::sample(const failure::Awaited& awaited, const engine::Signature& 
   // A rank that any of several can help shows itself: it speaks for those who wait for it.
   host.show_awaited(now.one_suffices ? host.self() : now.place);
   shows_ = true;
-  // Not when it speaks: what is said of a process is not to be what an answer takes.
+  // The question is not asked when it speaks, as answering would change the process's state that is
+  // reported.
   const bool speaks = is_still && Duration(now_ - *begun_) >= speaks_at_;
   if (!speaks) ask_places(holdup);
   if (!speaks) return;
@@ -88,7 +89,7 @@ void LongWait::sample(const failure::Awaited& awaited, const engine::Signature& 
   while (speaks_at_ <= Duration(now_ - *begun_)) speaks_at_ *= 2;
 }
 
-// Of those whom it would name; the answers are there at a later sample.
+// Asks the ranks that the warning would name; answers are there at a later sample.
 void LongWait::ask_places(const Holdup& holdup) noexcept {
   if (holdup.have_come) return;
   control::GroupControl& group = waits_.group;
@@ -97,7 +98,7 @@ void LongWait::ask_places(const Holdup& holdup) noexcept {
   }
 }
 
-// Follows the chain from `place`: who of it waits for nobody is to blame.
+// Follows the chain of waits from `place`: its last rank, which waits for no other, is to blame.
 bool LongWait::may_speak(const Holdup& holdup, int place) {
   control::HostControl& host = waits_.group.host();
   circle_ = 0;
@@ -126,7 +127,8 @@ bool LongWait::may_speak(const Holdup& holdup, int place) {
   return claim(place);
 }
 
-// Of a rank of another host, that one's own ranks know more, if any wait; else the lowest who does.
+// For a rank on another host: true if a rank of that host waits, as it knows more. Else the lowest
+// waiting rank speaks.
 bool LongWait::is_spoken_for_elsewhere(int place) const {
   const control::GroupControl& group = waits_.group;
   const control::HostControl& host = group.host();
@@ -141,7 +143,7 @@ bool LongWait::is_spoken_for_elsewhere(int place) const {
   return lowest >= 0 && !host.is_here(lowest);
 }
 
-// Takes over from whoever cannot speak any more.
+// Takes the claim over from a rank that cannot speak any more.
 bool LongWait::claim(int place) noexcept {
   control::HostControl& host = waits_.group.host();
   if (claimed_ == place) return true;
@@ -233,7 +235,7 @@ std::string LongWait::sentence(const Holdup& holdup, const failure::Awaited& awa
   if (circle_ != 0) text += of_circle();
   if (const std::string other = waits_.beside(awaited); !other.empty()) text += "; " + other;
   if (!members.empty()) return text;
-  if (awaited.sequence == 0) return text;  // a message that nobody is left to send
+  if (awaited.sequence == 0) return text;  // a message that no rank is left to send
   text += fmt::format("; all ranks have come to #{}", holdup.sequence);
   std::size_t told = 0;
   for (int i = 0; i < group.size() && told < kDetailed; ++i) {

@@ -1,10 +1,12 @@
-// Early warnings: a wait that lasts unusually long says who has not come, long before a deadline
-// ends it.
+// Early warnings: an unusually long wait reports which ranks have not come, long before its
+// deadline.
 //
-// Many ranks wait for one: one of them speaks, who has claimed that one's line of the segment. A
-// rank that others wait for, and that waits itself, is not to blame: each rank shows whom it waits
-// for, and whoever waits for the last of such a chain speaks. Ranks that wait for each other in a
-// circle have their lowest speak.
+// Several ranks may wait for the same one. One of them speaks: the one that has claimed the late
+// rank's line of the segment. A rank that waits itself is not to blame. So each rank shows the rank
+// it waits for, and the rank that waits for the last of such a chain speaks. In a circle of waits
+// the lowest rank speaks.
+//
+//   rank 0 -> rank 1 -> rank 2 (late): rank 1 speaks, about rank 2
 #pragma once
 
 #include <chrono>
@@ -21,39 +23,38 @@
 
 namespace hocket::live {
 
-// What the long waits of one rank's group have in common. A view: what it is made of outlives it.
+// Data that the long waits of one rank's group share. A view: its references outlive it.
 struct LongWaits {
   control::GroupControl& group;
   const failure::Texts& texts;
   std::string communicator;
   Duration after = kForever;  // when a wait counts as long; kForever: never
-  // Says what has come in place of what is waited for; empty: nothing.
+  // Describes something that arrived in place of the awaited thing; empty: nothing.
   std::function<std::string(const failure::Awaited&)> beside = {};
 };
 
-// A value for the length of one wait. Costs nothing before the wait looks at the clock for the
-// first time.
+// A value for the length of one wait. Costs nothing before the wait first looks at the clock.
 class LongWait {
  public:
-  // Who waits: the thread that looks, or a stream of a GPU, which may have other work before the
-  // call. Of that nothing is said once all ranks have come.
+  // The waiter: the thread that looks, or a stream of a GPU. A stream may have other work before
+  // the call, so nothing is reported about it once all ranks have come.
   enum class Of : std::uint8_t { kThread, kStream };
   explicit LongWait(LongWaits& waits, Of of = Of::kThread) noexcept : waits_(waits), of_(of) {}
-  // Gives up its claims, and says nothing.
+  // Drops its claims, and reports nothing.
   ~LongWait();
   LongWait(const LongWait&) = delete;
   LongWait& operator=(const LongWait&) = delete;
 
-  // To be called when the wait looks at other things, too: now and then, and at least ten times a
-  // second. `shown`: what the call is called.
+  // Call it when the wait checks other things, too: now and then, and at least ten times a second.
+  // `shown` is the call as texts name it.
   void look(const failure::Awaited& awaited, const engine::Signature& shown) noexcept;
-  // The wait is over: says so, where something was said.
+  // The wait is over: reports that, if a warning was given.
   enum class End : std::uint8_t { kWell, kFailed };
   void over(End how) noexcept;
 
  private:
   using Clock = base::Deadline::Clock;
-  // Who holds the wait up, and what is known of that rank: equal while it does not move.
+  // The rank that holds the wait up, and its progress: equal while it does not move.
   struct Seen {
     int place = -1;
     std::uint64_t sequence = 0;
@@ -81,10 +82,10 @@ class LongWait {
   Clock::time_point still_since_;  // `seen_` has not changed
   Duration speaks_at_{};           // since `begun_`
   Seen seen_;
-  bool shows_ = false;      // whom it waits for
+  bool shows_ = false;      // shows the rank that it waits for
   int claimed_ = -1;        // a place
-  int circle_ = 0;          // ranks in a circle of such as wait for each other, this one among them
-  std::string call_ = {};  // what was said to wait
+  int circle_ = 0;          // number of ranks in a circle of waits that includes this one
+  std::string call_ = {};  // the call that the warning named
 };
 
 }  // namespace hocket::live

@@ -1,5 +1,4 @@
-// Counts the calls and messages of one group of one rank, and takes their time, where the job keeps
-// metrics.
+// Counts and times the calls and messages of one group of one rank, if the job keeps metrics.
 #pragma once
 
 #include <array>
@@ -17,9 +16,8 @@
 
 namespace hocket::live {
 
-// A resource: a call or a message under way, in the communicator's turn. It is counted when it is
-// told to have ended, and never without, as it may go in a forked child, where its row is not.
-// Empty: nothing is counted.
+// A resource: a call or message in progress, in the communicator's turn. Only `end` counts it, not
+// the destructor: in a forked child the row does not exist. Empty: nothing is counted.
 class Counted {
  public:
   using Clock = std::chrono::steady_clock;
@@ -39,7 +37,7 @@ class Counted {
   void end(bool failed) noexcept {
     if (row_ != nullptr) add(failed);
   }
-  // Well, and it took so long, as somebody else has measured.
+  // The call succeeded, and took `time`, as measured elsewhere.
   void end_after(std::chrono::nanoseconds time) noexcept {
     if (row_ != nullptr) add(time);
   }
@@ -78,7 +76,7 @@ class Meter {
 
   DeskLayout* const desk_;  // null: nothing is counted
   const std::string group_;
-  static constexpr std::size_t kTimed = 3;  // what LiveTimed tells apart
+  static constexpr std::size_t kTimed = 3;  // number of values of LiveTimed
   std::unique_ptr<std::array<Known, kTimed * engine::kKindCount>>
       known_;  // null: nothing is counted
 };

@@ -47,7 +47,7 @@ bool is_same(std::string_view a, std::string_view b) noexcept {
   return differs == 0;
 }
 
-// The value of a header, whose name is told in small letters; empty where there is none.
+// The value of a header, whose name is given in lower case; empty if it is absent.
 std::string header_of(std::string_view request, std::string_view name) {
   for (std::size_t at = request.find("\r\n"); at != std::string_view::npos;
        at = request.find("\r\n", at)) {
@@ -147,7 +147,7 @@ class MetricsServer::Impl {
     std::erase_if(readers_, [](const MetricsReader& reader) { return reader.gone; });
   }
 
-  // Connections that ask for nothing keep no reader out. One that has asked goes last.
+  // Idle connections do not keep readers out: they are dropped first, and one with a request last.
   void drop_oldest() {
     const auto asks_for_nothing = [](const MetricsReader& reader) { return reader.reply.empty(); };
     const auto oldest = std::ranges::find_if(readers_, asks_for_nothing);

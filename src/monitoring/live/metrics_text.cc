@@ -12,7 +12,7 @@
 namespace hocket {
 namespace {
 
-// Of a label's value, and of a text of help.
+// Escapes a label's value, or a help text.
 std::string escaped(std::string_view text) {
   std::string made;
   for (const char each : text) {
@@ -71,7 +71,7 @@ struct MeterSum {
 };
 using MeterSums = std::map<MeterKey, MeterSum>;
 
-// What has families of its own; of all ranks of this host together.
+// Sums over all ranks of this host, one for each kind of metric families.
 struct AllSums {
   MeterSums calls, messages, launches, on_streams;
 };
@@ -104,7 +104,7 @@ std::string labels_of_message(const MeterKey& key) {
       "direction=\"{}\",group=\"{}\"", call == "send" ? "sent" : "received", escaped(group));
 }
 
-// What is served of one of them. A value of views.
+// The metric families of one kind. A value of views.
 struct MeterFamilies {
   std::string_view duration, duration_help;
   std::string_view bytes, bytes_help;

@@ -22,7 +22,7 @@ DeskLayout* desk_at(control::HostControl& host, int place) noexcept {
   return desk->manner.load(std::memory_order_acquire) == DeskLayout::kShown ? desk : nullptr;
 }
 
-// How often the rank has begun and ended calls, in all its groups.
+// Number of calls that the rank has begun and ended, in all its groups.
 std::uint64_t moves_of(const control::Onlooker& segment, int place) noexcept {
   const DeskLayout* const desk = desk_of(segment, place);
   if (desk == nullptr) return 0;

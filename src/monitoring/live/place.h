@@ -1,5 +1,6 @@
-// Where the program of a rank is, file and line, that others wait for: they ask by its desk, and a
-// thread of the rank's process answers there. Nothing of it runs before somebody asks.
+// The position (file and line) of a rank's program, for ranks that wait for it. They ask through
+// the rank's desk, and a thread of its process answers there. Nothing runs before the first
+// question.
 #pragma once
 
 #include <cstdint>
@@ -12,22 +13,22 @@
 
 namespace hocket::live {
 
-// Asks a rank of this host that tells such a thing; the answer comes later, or never. Few times a
-// second, whoever asks how often.
+// Asks a rank of this host for its position; the answer comes later, or never. Each waiting rank
+// asks at most a few times a second.
 void ask_place(control::HostControl& host, int place) noexcept;
-// The answer; empty where there is none, or the rank has made calls since.
+// The answer; empty if there is none, or if the rank has made calls since.
 std::string place_of(const control::Onlooker& segment, int place);
 
-// A resource of a rank: who answers. `look` in one thread at a time.
+// A resource of a rank that answers. Call `look` in one thread at a time.
 class PlaceTelling {
  public:
-  // Null where nobody tells (see set_place_teller), or the rank shows nothing. Of this thread,
-  // which runs the rank's program.
+  // Null if no function is registered (see set_place_teller), or if the rank shows nothing. Call it
+  // in the thread that runs the rank's program.
   static std::unique_ptr<PlaceTelling> make(std::shared_ptr<control::HostControl> host);
 
-  // Grows with each question, and is woken.
+  // Increases with each question, and is woken.
   os::FutexWord& asked() noexcept { return asked_; }
-  // Has a thread answer, where somebody has asked since the last time and none is at it.
+  // Starts a thread to answer if there is a new question and no thread answers yet.
   void look() noexcept;
 
  private:

@@ -87,7 +87,7 @@ void Sampler::read_rank(int place) {
   }
 }
 
-// Ranks of other hosts, whose desks are not here: of them is known what their groups' blocks say.
+// Adds ranks of other hosts, whose desks are not here: their groups' blocks have all that is known.
 void Sampler::add_others() {
   if (segment_.places() == segment_.ranks()) return;
   std::map<std::uint64_t, std::string> names;
@@ -151,7 +151,7 @@ void Sampler::count_calls(int place, const SeatedGroup& group) {
   if (seen != 0) tally.bytes += bytes / static_cast<double>(seen) * static_cast<double>(calls);
 }
 
-// Whether all members have come to the call that `member` is in.
+// True if all members have come to the call that `member` is in.
 bool Sampler::has_company(const SeenMember& member, std::uint64_t block) const {
   return std::ranges::all_of(glance_.groups.at(block), [&](const SeenMember& other) {
     return other.last >= member.last;

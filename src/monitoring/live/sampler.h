@@ -1,4 +1,4 @@
-// Looks at a job's segment again and again, and counts what it sees.
+// Looks at a job's segment repeatedly, and counts what it sees.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@
 
 namespace hocket::live {
 
-// A group, as one of its ranks is in it. A value.
+// One rank's membership in a group. A value.
 struct SeatedGroup {
   std::uint64_t block = 0;
   int index = 0;  // of the rank in it
@@ -36,24 +36,24 @@ struct Glance {
 
   const control::SeenMember* member_of(const SeatedGroup& group) const noexcept;
 };
-// Whether a member is in a call.
+// True if a member is in a call.
 inline bool is_inside(const control::SeenMember& member) noexcept {
   return member.last > member.finished;
 }
 
-// The desk of a rank of this host; null where it has none, or shows nothing. `is_private`: whether
-// that is as it wants it.
+// The desk of a rank of this host; null if it has none, or shows nothing. `is_private` tells
+// whether the rank wants it so.
 const DeskLayout* desk_of(const control::Onlooker& segment, int place) noexcept;
 bool is_private(const control::Onlooker& segment, int place) noexcept;
 
-// What several looks have seen of a rank. A value.
+// Sums over several looks at a rank. A value.
 struct Tally {
   std::uint64_t looks = 0;
   std::uint64_t inside = 0;
   std::uint64_t waiting = 0;
   double calls = 0;
   double bytes = 0;
-  std::chrono::steady_clock::time_point since;  // that it does what it does
+  std::chrono::steady_clock::time_point since;  // of the current activity
 };
 
 // A resource: a view of a segment, which outlives it, and what was seen of it. One thread.
@@ -68,11 +68,11 @@ class Sampler {
   const Glance& glance() const noexcept { return glance_; }
   const Tally& tally(int place) const { return tallies_[static_cast<std::size_t>(place)]; }
   double looked_s() const;
-  // Null where the rank shows nothing.
+  // Null if the rank shows nothing.
   const DeskLayout* desk(int place) const noexcept { return desk_of(segment_, place); }
 
  private:
-  // What a rank is in: equal while it does not move.
+  // The activity of a rank: equal while it does not move.
   struct Doing {
     std::uint64_t block = 0;
     std::uint64_t last = 0;

@@ -1,4 +1,4 @@
-// Where two runs part, and where numbers ceased to be finite.
+// Finds the first difference of two runs' audits, and the first numbers that are not finite.
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -12,9 +12,9 @@ namespace {
 
 using What = AuditDifference::What;
 
-// Which call of a rank it is, in any run: the group's name and how many of that name came before
-// it; of a collective its number, of a message whom it is for or from, its tag and its place among
-// those.
+// Identifies a rank's call in any run. The first two parts are the group's name and its index among
+// groups of that name. A collective is then identified by its number. A message is by its peer,
+// direction, tag and index among such messages.
 using AuditKey =
     std::tuple<std::string, std::size_t, std::string, std::uint64_t, int, int, std::size_t>;
 
@@ -77,7 +77,7 @@ AuditBlock first_block(const AuditedArray& a, const AuditedArray& b, DType dtype
   return elements_of(a, dtype, static_cast<std::size_t>(differs.in1 - a.blocks.begin()));
 }
 
-// How one rank's call differs in the other run; absent: it does not.
+// Kind of the difference of one rank's call in the other run; absent: none.
 std::optional<What> difference_of(const AuditedCall& a, const AuditedCall& b) {
   if (!is_same_call(a, b)) return What::kCall;
   if (different_blocks(a.in, b.in) != 0) return What::kGiven;
@@ -109,7 +109,7 @@ struct Indexed {
   }
 };
 
-// `missing` is told by `Found::first` and `second`.
+// For `missing`, `Found::first` and `second` tell in which run.
 std::optional<Found> first_of(const Indexed& a,
                               const Indexed& b,
                               std::size_t rank,
@@ -138,8 +138,8 @@ std::optional<Found> first_of(const Indexed& a,
   return std::nullopt;
 }
 
-// The one that all others follow from: of calls that are missing only where nothing else is found,
-// as a run that went another way ends elsewhere.
+// The difference that caused the others. A missing call counts only if nothing else is found,
+// because a run that went another way also ends elsewhere.
 const Found& first_among(const std::vector<Found>& found) {
   const auto before = [](const Found& a, const Found& b) {
     const bool a_missing = a.what == What::kMissing;
@@ -154,8 +154,8 @@ const Found& first_among(const std::vector<Found>& found) {
     }
     if (numbered && a.what != b.what) return a.what < b.what;
     if (numbered) return a.rank < b.rank;
-    // What was given differs before what came out of it, where the clocks, which tick every few
-    // milliseconds, do not tell.
+    // Clocks tick every few milliseconds. If they do not decide, a difference of inputs comes
+    // before one of outputs.
     constexpr std::int64_t kTick = 10'000'000;  // ns
     const std::int64_t apart = a.time() - b.time();
     if (a.what != b.what && apart > -kTick && apart < kTick) return a.what < b.what;

@@ -14,37 +14,37 @@
 namespace hocket::observe {
 
 // A resource: a mapped file that grows to at most 1 GiB. Any thread. When it is full, later calls
-// are dropped and counted: it is the first difference that is looked for.
+// are dropped and counted, as readers look for the first difference.
 class AuditFile {
  public:
   struct Owner {
     int rank = 0;
     int size = 1;
   };
-  // DIRECTORY/rank-N.audit, replacing one that is there; rank 0 also takes away those of ranks that
-  // its job has not. Makes the directory if need be. Throws
-  // SystemError.
+  // Opens DIRECTORY/rank-N.audit, and replaces an existing one. Rank 0 also deletes files of ranks
+  // that its job does not have. Makes the directory if needed. Throws SystemError.
   static std::shared_ptr<AuditFile> make(const std::string& directory, const Owner& owner);
   AuditFile(const AuditFile&) = delete;
   AuditFile& operator=(const AuditFile&) = delete;
   ~AuditFile();
 
-  // A record, and where it lies, in bytes behind the header. Null where there is no room.
+  // A record and its offset in bytes behind the header. Null if there is no room.
   struct Place {
     AuditRecord* record = nullptr;
     std::size_t at = 0;
   };
 
-  // A communicator, whose number it returns.
+  // Adds a communicator and returns its number.
   std::uint32_t add_group(std::string_view name, int size, int rank) noexcept;
-  // A shape, whose number it returns, with its listed parts; absent where there is no room.
+  // Adds a shape with its listed parts, and returns its number; absent if there is no room.
   std::optional<std::uint32_t> add_shape(const AuditShape& shape,
                                          const std::size_t* in_parts,
                                          const std::size_t* out_parts) noexcept;
-  // Of the call at `at`, in what `which` says: an element that is not finite.
+  // Notes an element that is not finite, for the call at `at`, in its input or output as `which`
+  // says.
   void add_non_finite(std::size_t at, std::uint8_t which, std::size_t element) noexcept;
-  // A call: a record and `more` words behind it, all zero but for its size and time. Nobody reads
-  // it before it is published.
+  // Reserves a call: a record and `more` words behind it. All are zero except its size and time.
+  // Readers ignore it before it is published.
   Place next(std::size_t more) noexcept;
   static void publish(AuditRecord& record, AuditState state) noexcept;
 

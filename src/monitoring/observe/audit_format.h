@@ -1,7 +1,9 @@
-// How a rank's audit lies in its file: a header, then records of different lengths, each of which
-// begins on a line of the cache and lies in one chunk. What calls of a kind have in common, their
-// shape, is told once, so that a small call takes a line. In the byte order of the machine;
-// the header's version tells.
+// The format of a rank's audit file: a header, then records of different lengths. Each record
+// begins on a cache line and lies in one chunk. Data that calls of a kind share, their shape, is
+// stored once, so that a small call takes one line. Numbers have the machine's byte order; the
+// header's version shows it.
+//
+//   | header | group | shape | call, digests | call, digests | ...
 #pragma once
 
 #include <algorithm>
@@ -23,7 +25,7 @@ struct AuditHeader {
   std::int32_t rank;
   std::int32_t size;
   std::int32_t pid;
-  std::int64_t wall_ns;  // the wall clock's lead over the one that records have
+  std::int64_t wall_ns;  // the wall clock minus the clock of the records
   std::uint64_t dropped;
 };
 inline constexpr std::size_t kAuditHeaderBytes = 4096;
@@ -42,28 +44,29 @@ enum class AuditState : std::uint8_t {
   kFailed,
 };
 
-// Of a call digests follow: of what goes in, then of what comes out.
+// A record. For a call, digests follow: those of the input, then those of the output.
 struct AuditRecord {
-  std::uint8_t state;        // an AuditState; the last to be written
-  std::uint8_t digested;     // kInDigested, kOutDigested or both; of kNonFinite which it is
+  std::uint8_t state;        // an AuditState; written last
+  // kInDigested, kOutDigested or both; for kNonFinite, the array concerned
+  std::uint8_t digested;
   std::uint16_t name_bytes;  // of a group's name
-  std::uint32_t words;       // of 8 bytes, of it and what comes behind it; the first written
-  std::uint32_t number;      // of the group or shape, from 0, that this tells of or is a call of
+  std::uint32_t words;       // length in units of 8 bytes, with the data behind it; written first
+  std::uint32_t number;      // of the group or shape that this describes or belongs to, from 0
   std::int32_t peer;
   std::uint64_t sequence;
-  std::int64_t begin_ns;  // of kNonFinite: where the call is, in bytes behind the header
+  std::int64_t begin_ns;  // for kNonFinite: the call's offset, in bytes behind the header
 };
 static_assert(sizeof(AuditRecord) == 32 && std::is_trivially_copyable_v<AuditRecord>);
 
-// How an array falls into blocks.
+// The division of an array into blocks.
 struct AuditArray {
   std::uint64_t bytes;
   std::uint32_t blocks;
   std::uint32_t parts;  // that are listed; 0: it is whole
 };
 
-// The numbers of each of the listed parts' bytes come behind: those of what goes in, then those of
-// what comes out. A shape that lists any is that of one call.
+// The sizes in bytes of the listed parts follow: those of the input, then those of the output. A
+// shape with listed parts belongs to one call.
 struct AuditShape {
   std::uint32_t group;  // number of the communicator in this file, from 0
   std::int32_t peer;
@@ -82,8 +85,8 @@ inline constexpr std::uint8_t kOutDigested = 2;
 inline constexpr std::size_t kWord = 8;
 inline constexpr std::size_t kDigestWords = 2;
 
-// How long the blocks of an array are: about 64 of them, of 1 KiB or more. Whole elements of every
-// type.
+// Length of the blocks of an array: about 64 blocks, of 1 KiB or more. A block has whole elements
+// of every type.
 constexpr std::size_t audit_block_bytes(std::size_t bytes) noexcept {
   constexpr std::size_t kLeast = 1024;
   constexpr std::size_t kMost = 64;

@@ -32,7 +32,7 @@ AuditHeader audit_header_of(std::span<const std::byte> contents) {
   return header;
 }
 
-// What comes behind a record: a view of the file.
+// The data behind a record: a view of the file.
 class Words {
  public:
   explicit Words(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -93,7 +93,7 @@ void read_array(Words& words, const observe::AuditArray& from, AuditedArray& to)
   }
 }
 
-// What calls have in common.
+// The data that calls share.
 struct ReadShape {
   AuditedCall call;
   std::uint32_t in_blocks = 0;
@@ -137,8 +137,8 @@ class AuditReader {
                .groups = {},
                .calls = {}} {}
 
-  // The records of a chunk, which begins `at` bytes behind the header; one that was begun and never
-  // finished hides those behind it.
+  // Reads the records of a chunk, which begins `at` bytes behind the header. A record that was
+  // begun and never finished hides those behind it.
   void read_chunk(std::size_t at, std::span<const std::byte> chunk) {
     while (chunk.size() >= sizeof(AuditRecord)) {
       AuditRecord record;
@@ -218,7 +218,7 @@ class AuditReader {
     places_.push_back(at);
   }
 
-  // Of a call that was killed in its beginning there may be nothing else.
+  // A call that was killed at its start may have left nothing else.
   void read_non_finite(const AuditRecord& record) {
     const auto at = static_cast<std::uint64_t>(record.begin_ns);
     const auto found = std::ranges::lower_bound(places_, at);

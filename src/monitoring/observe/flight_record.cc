@@ -28,8 +28,8 @@ int write_all(int fd, std::string_view text) {
   return 0;
 }
 
-// A reader never finds half a file: it is written beside its place and then put there. The file is
-// always a new one, so that nobody who may write to the directory has it go elsewhere.
+// The file is written under a temporary name and then renamed, so a reader never sees half of it.
+// It is always a new file: another user who may write to the directory cannot redirect it.
 void write_file(const std::filesystem::path& path, const std::string& text) {
   const std::string unfinished = fmt::format("{}.{}.tmp", path.string(), gettid());
   ::unlink(unfinished.c_str());  // what an earlier process left

@@ -1,5 +1,4 @@
-// What is written down when a communicator fails, or when somebody asks, for whoever looks
-// afterwards.
+// The record that is written when a communicator fails, or on request, to be read afterwards.
 #pragma once
 
 #include <string>
@@ -15,14 +14,14 @@ struct FlightRecord {
   std::string communicator;
   std::string error;             // empty: none so far
   std::vector<RankCall> recent;  // this rank's last calls, oldest first
-  std::vector<RankCall> ranks;   // what each rank was last seen in
+  std::vector<RankCall> ranks;   // the last known call of each rank
 };
 
 // As text, for people.
 std::string to_text(const FlightRecord& record);
 
-// Writes DIRECTORY/rank-N.COMMUNICATOR.txt, replacing one that is there; '/' in a name becomes '-'.
-// Makes the directory if need be. Returns the file's name. Throws SystemError.
+// Writes DIRECTORY/rank-N.COMMUNICATOR.txt, and replaces an existing one; '/' in a name becomes
+// '-'. Makes the directory if needed. Returns the file's name. Throws SystemError.
 std::string write(const FlightRecord& record, const std::string& directory);
 
 }  // namespace hocket::observe

@@ -61,7 +61,7 @@ void MappedFile::drop(const char* why) noexcept {
   try {
     base::log(base::LogLevel::kWarning,
               std::string("no more calls are ") + purpose_.doing + ": " + why);
-  } catch (...) {  // it is counted all the same
+  } catch (...) {  // the drop is still counted
   }
 }
 

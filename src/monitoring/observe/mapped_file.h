@@ -1,4 +1,4 @@
-// Files that are written through memory: what is in them survives the process, however that ends.
+// Files that are written through memory: their content survives the process, however that ends.
 #pragma once
 
 #include <array>
@@ -13,20 +13,20 @@ namespace hocket::observe {
 
 std::int64_t clock_ns(clockid_t clock) noexcept;
 
-// A resource: a file of a header and of chunks, which are mapped as they are wanted; not by
-// children. Any thread. When the disk is full, it says so once in the log, and counts what is
-// dropped.
+// A resource: a file of a header and chunks, which are mapped on demand. Forked children do not use
+// it. Any thread. When the disk is full, it logs that once, and counts what is dropped.
 class MappedFile {
  public:
   static constexpr std::size_t kHeaderBytes = 4096;
   static constexpr std::size_t kChunks = 256;
   struct Purpose {
     const char* setting;  // which asks for it, as errors name it
-    const char* doing;    // what is no more done with calls: "traced"
+    const char* doing;    // past participle for messages about dropped calls: "traced"
   };
 
-  // A new file NAME in `directory`, which it makes if need be; one that is there may still be
-  // mapped by somebody, and stays theirs. Throws SystemError. A chunk is of whole pages.
+  // Makes a new file NAME in `directory`, which it makes if needed. An existing file may still be
+  // mapped by another process, and is left to it. Throws SystemError. A chunk consists of whole
+  // pages.
   MappedFile(const std::string& directory,
              const std::string& name,
              const Purpose& purpose,
@@ -36,16 +36,16 @@ class MappedFile {
   ~MappedFile();
 
   void* header() const noexcept { return header_; }
-  // Where in the header it counts what is dropped.
+  // Sets the place in the header where dropped calls are counted.
   void count_dropped_in(std::uint64_t& dropped) noexcept { dropped_ = &dropped; }
-  // Null, and counted as dropped, where there is no room. `index`: below kChunks.
+  // Null, and counted as dropped, if there is no room. `index` is below kChunks.
   std::byte* chunk(std::size_t index) noexcept {
     std::byte* const found = chunks_[index].load(std::memory_order_acquire);
     return found != nullptr ? found : make_chunk(index);
   }
   void drop(const char* why) noexcept;
-  // At the end: gives back what is behind the first `used` bytes of the chunks. Not so in a process
-  // that was forked meanwhile, which leaves the header, too.
+  // Cuts the file behind the first `used` bytes of the chunks, at the end. A forked process does
+  // nothing here, not even to the header.
   void cut(std::size_t used) noexcept;
 
  private:
@@ -59,7 +59,7 @@ class MappedFile {
   void* header_ = nullptr;
   std::uint64_t* dropped_ = nullptr;
   std::atomic<bool> full_{false};
-  std::mutex mutex_;  // of who makes a chunk
+  std::mutex mutex_;  // held while a chunk is made
   std::array<std::atomic<std::byte*>, kChunks> chunks_{};
 };
 

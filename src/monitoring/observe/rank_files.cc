@@ -48,7 +48,7 @@ void drop_rank_files_from(int size, const std::string& folder, std::string_view 
       const bool is_rank = read.ec == std::errc() && read.ptr == end;
       if (is_rank && rank >= size) std::filesystem::remove(file, error);
     }
-  } catch (const std::exception&) {  // memory: whoever reads the folder says what is in it
+  } catch (const std::exception&) {  // no memory: the reader of the folder reports its content
   }
 }
 

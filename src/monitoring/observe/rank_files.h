@@ -1,4 +1,4 @@
-// The folder in which each rank of a job has left a file.
+// Folders into which each rank of a job has written a file.
 #pragma once
 
 #include <cstddef>
@@ -11,18 +11,18 @@
 
 namespace hocket::observe {
 
-// The files with this ending; none where the folder cannot be read, which `error` then tells.
+// The files with this ending. Empty if the folder cannot be read; then `error` says why.
 std::vector<std::filesystem::path> rank_files(const std::string& folder,
                                               std::string_view ending,
                                               std::error_code& error);
 
-// Takes those away that an earlier and larger job has left: of ranks that one of `size` has not.
-// What cannot be taken away stays.
+// Deletes files that an earlier, larger job has left: those of ranks from `size` on. A file that
+// cannot be deleted stays.
 void drop_rank_files_from(int size, const std::string& folder, std::string_view ending) noexcept;
 
-// Reads each of them. `kind`: "trace" or "audit", its ending and the word in hocket run's option
-// and the setting. Throws InvalidArgument where there is none, and with the file's name where
-// `read` does; SystemError where one cannot be read.
+// Reads each file. `kind` is "trace" or "audit": the ending, and the word in hocket run's option
+// and the setting. Throws InvalidArgument if there is no file. Errors of `read` get the file's
+// name. Throws SystemError if a file cannot be read.
 void read_rank_files(const std::string& folder,
                      std::string_view kind,
                      const std::function<void(std::span<const std::byte>)>& read);

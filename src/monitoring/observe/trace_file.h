@@ -13,7 +13,8 @@
 
 namespace hocket::observe {
 
-// What is known of a call when it begins. A value; views live as long as the making of a record.
+// The facts about a call that are known at its start. A value; views are valid while the record is
+// made.
 struct TracedBegin {
   std::uint32_t group = 0;
   std::string_view name;
@@ -33,19 +34,18 @@ class TraceFile {
     int rank = 0;
     int size = 1;
   };
-  // DIRECTORY/rank-N.trace, replacing one that is there; rank 0 also takes away those of ranks that
-  // its job has not. Makes the directory if need be. Throws
-  // SystemError.
+  // Opens DIRECTORY/rank-N.trace, and replaces an existing one. Rank 0 also deletes files of ranks
+  // that its job does not have. Makes the directory if needed. Throws SystemError.
   static std::shared_ptr<TraceFile> make(const std::string& directory, const Owner& owner);
   TraceFile(const TraceFile&) = delete;
   TraceFile& operator=(const TraceFile&) = delete;
   ~TraceFile();
 
-  // The number of this rank's host, which is known once the ranks have met; 0 until then.
+  // Sets the number of this rank's host, known once the ranks have met; 0 until then.
   void set_host(int host) noexcept { header_->host = host; }
-  // A communicator, whose number it returns.
+  // Adds a communicator and returns its number.
   std::uint32_t add_group(std::uint64_t id, std::string_view name, int size, int rank) noexcept;
-  // A call; null where there is no room.
+  // Begins a call; null if there is no room.
   TraceRecord* begin(const TracedBegin& call) noexcept;
   static void end(TraceRecord& record, bool failed) noexcept;
 
@@ -63,8 +63,8 @@ class TraceFile {
   std::atomic<std::uint32_t> groups_{0};
 };
 
-// A resource: a call under way, which ends with it. Empty: it is not traced. Where an exception
-// ends it, the call has failed.
+// A resource: a call in progress, which ends with this object. Empty: the call is not traced. If an
+// exception destroys the object, the call has failed.
 class Span {
  public:
   Span() noexcept = default;

@@ -1,5 +1,5 @@
-// How a rank's trace lies in its file: a header, then records. In the byte order of the machine, as
-// a trace is read where it was written or nearby; the header's version tells.
+// The format of a rank's trace file: a header, then records. Numbers have the machine's byte order,
+// as a trace is read on the same kind of machine. The header's version shows it.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ struct TraceHeader {
   std::int32_t host;
   std::int32_t pid;
   std::uint32_t record_bytes;
-  std::int64_t wall_ns;  // the wall clock's lead over the one that records have
+  std::int64_t wall_ns;  // the wall clock minus the clock of the records
   std::uint64_t dropped;
   base::ShortText<64> host_name;
 };

@@ -126,7 +126,7 @@ bool joins_all(const TracedCall& call) {
           (call.name == "all_reduce" || call.name == "all_gather" || call.name == "all_to_all"));
 }
 
-// What is to be added to the times of one host for those of another: between these two.
+// Bounds of the number to add to one host's times to get another's.
 struct Bounds {
   std::int64_t low = std::numeric_limits<std::int64_t>::min();
   std::int64_t high = std::numeric_limits<std::int64_t>::max();

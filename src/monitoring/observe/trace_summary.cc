@@ -1,4 +1,4 @@
-// What a trace says in short: where the time went, who was waited for, what never ended.
+// Summarizes a trace: where time went, which ranks were waited for, which calls never ended.
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -23,7 +23,7 @@ struct Meeting {
   TraceTime first_begin() const {
     return std::ranges::min(parts, {}, [](const CallPart& p) { return p.call->begin; }).call->begin;
   }
-  // Who came last.
+  // The part of the rank that came last.
   CallPart last() const {
     return std::ranges::max(parts, {}, [](const CallPart& p) { return p.call->begin; });
   }
@@ -88,7 +88,7 @@ TraceLoose loose_of(const JobTrace& trace,
   return loose;
 }
 
-// What is gathered for a line before it can be told.
+// Collected numbers of a line of the summary.
 struct Gathered {
   std::vector<double> times_us;
   double waited_s = 0;

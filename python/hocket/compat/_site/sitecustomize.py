@@ -1,4 +1,4 @@
-"""Runs at the start of Python processes that shall find hocket's faces; see `hocket.compat`."""
+"""Runs at the start of Python processes that use hocket's faces; see `hocket.compat`."""
 
 import os
 import sys
@@ -18,11 +18,11 @@ def _install() -> None:
     finder.install_here(finder.check(names))
     root = os.path.dirname(os.path.dirname(compat))
     if root not in sys.path:
-        sys.path.append(root)  # where hocket itself comes from
+        sys.path.append(root)  # the folder that contains hocket
 
 
 def _go_on() -> None:
-    """Runs the sitecustomize that this one stands before, if there is one."""
+    """Run the sitecustomize that this one hides, if there is one."""
     from importlib.machinery import PathFinder
 
     here = os.path.dirname(os.path.abspath(__file__))

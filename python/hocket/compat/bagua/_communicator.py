@@ -17,7 +17,7 @@ from . import env
 
 
 class ReduceOp(IntEnum):
-    """What a reduction does with two elements, by Bagua's numbers.
+    """Operators of reductions, by Bagua's numbers.
 
     The bitwise ones are for integers and bool. AVG of integers rounds toward zero.
     """
@@ -46,23 +46,23 @@ _BITWISE = (ReduceOp.BOR, ReduceOp.BAND, ReduceOp.BXOR)
 
 
 class RefusedType(InvalidArgument, TypeError):
-    """A reduction without a meaning on the tensor's dtype; on all ranks."""
+    """A reduction that is undefined for the tensor's dtype; raised on all ranks."""
 
 
 class BaguaCommunicator:
-    """What Bagua's functions take as `comm`; its methods are they, without the argument `comm`.
+    """The `comm` argument of Bagua's functions. Its methods are those functions without `comm`.
 
-    Calls are ordered after the current stream's work; on tensors of GPUs they are put on that stream,
-    and `finish` waits, as Bagua's functions do. Sizes are element counts; where
-    they do not fit, and where a tensor is not contiguous, all ranks raise. After `abort` every call
-    on every rank raises `hocket.Aborted`; but what the process that aborts has on a stream by then ends
-    without an error there, as Bagua's does.
+    Calls are ordered after the current stream's work. Calls on GPU tensors run on that stream, and
+    `finish` waits, as Bagua's functions do. Sizes are element counts. All ranks raise if sizes do
+    not fit or a tensor is not contiguous. After `abort` every call on every rank raises
+    `hocket.Aborted`. Work that the aborting process has put on a stream ends without an error, as
+    with Bagua.
     """
 
     def __init__(self, comm: hocket.Communicator, stream: Any = None) -> None:
         self._comm = comm
         self.cuda_stream = stream
-        # On GPUs: the last call, and where it was put where it has no handle.
+        # The last call on a GPU: its handle, or its stream if it has no handle.
         self._last: Any = None
         self._has_aborted = False  # this process, by `abort`
 
@@ -71,7 +71,7 @@ class BaguaCommunicator:
         return self._comm.rank
 
     def nranks(self) -> int:
-        """How many processes it has."""
+        """Number of processes in the communicator."""
         return self._comm.size
 
     def device_id(self) -> int:
@@ -80,7 +80,7 @@ class BaguaCommunicator:
 
     @property
     def communicator(self) -> hocket.Communicator:
-        """hocket's own, with all that it offers beyond Bagua."""
+        """hocket's communicator, with features beyond Bagua's."""
         return self._comm
 
     def abort(self) -> None:
@@ -89,18 +89,20 @@ class BaguaCommunicator:
         self._comm.abort("abort() of a Bagua communicator")
 
     def check_abort(self) -> bool:
-        """Whether the communicator has ended, by `abort` or by a failure."""
+        """True if the communicator has ended, by `abort` or by a failure."""
         return self._comm.status is not None
 
     def barrier(self) -> None:
-        """Return when all ranks have come here, and this one's current stream too."""
+        """Return when all ranks have come here, and this rank's current stream has finished."""
         if torch.cuda.is_available() and torch.cuda.is_initialized():
             torch.cuda.current_stream().synchronize()
         self._comm.barrier()
 
     # --- Reductions ---------------------------------------------------------------------------
     def allreduce(self, send: torch.Tensor, recv: torch.Tensor, op: int = ReduceOp.SUM) -> None:
-        """The reduction of all ranks' `send` into everybody's `recv`; they may be one tensor."""
+        """Put the reduction of all ranks' `send` into everybody's `recv`; they may be one
+        tensor.
+        """
         name = self._op(send, op)
         self._same_size(send, recv)
         self._call("all_reduce", recv, send, None if _is_same(send, recv) else recv, name)
@@ -112,7 +114,7 @@ class BaguaCommunicator:
     def reduce(
         self, send: torch.Tensor, recv: torch.Tensor, dst: int, op: int = ReduceOp.SUM
     ) -> None:
-        """The reduction of all ranks' `send` into `recv` on rank `dst`."""
+        """Put the reduction of all ranks' `send` into `recv` on rank `dst`."""
         name = self._op(send, op)
         if self.rank() == dst:
             self._same_size(send, recv)
@@ -125,7 +127,7 @@ class BaguaCommunicator:
     def reduce_scatter(
         self, send: torch.Tensor, recv: torch.Tensor, op: int = ReduceOp.SUM
     ) -> None:
-        """Rank r gets the r-th share of the reduction."""
+        """Put the r-th share of the reduction into `recv` on rank r."""
         name = self._op(send, op)
         self._times(send, "send_tensor", recv, "recv_tensor")
         self._call("reduce_scatter", recv, send, recv, name)
@@ -147,7 +149,7 @@ class BaguaCommunicator:
 
     # --- Movement -----------------------------------------------------------------------------
     def broadcast(self, tensor: torch.Tensor, src: int = 0) -> None:
-        """The tensor of rank `src` to all."""
+        """Send the tensor of rank `src` to all."""
         self._call("broadcast", tensor, tensor, src)
 
     def broadcast_coalesced(self, tensors: Sequence[torch.Tensor], src: int = 0) -> None:
@@ -157,23 +159,23 @@ class BaguaCommunicator:
             self._put(tensors[0])
 
     def allgather(self, send: torch.Tensor, recv: torch.Tensor) -> None:
-        """All ranks' `send`, one after the other, in everybody's `recv`."""
+        """Put all ranks' `send`, one after the other, into everybody's `recv`."""
         self._times(recv, "recv_tensor", send, "send_tensor")
         self._call("all_gather", recv, send, recv)
 
     def allgather_inplace(self, tensor: torch.Tensor) -> None:
-        """The same; rank r's own share lies at its place already."""
+        """The same in place; rank r's own share is at its place already."""
         flat = self._flat(tensor, "tensor")
         self._call("all_gather", tensor, self._own(flat, self._share(tensor)), flat)
 
     def gather(self, send: torch.Tensor, recv: torch.Tensor, dst: int) -> None:
-        """All ranks' `send`, one after the other, in `recv` of rank `dst`."""
+        """Put all ranks' `send`, one after the other, into `recv` of rank `dst`."""
         if self.rank() == dst:
             self._times(recv, "recv_tensor", send, "send_tensor")
         self._call("gather", send, send, recv if self.rank() == dst else None, dst)
 
     def gather_inplace(self, tensor: torch.Tensor, count: int, dst: int) -> None:
-        """The same; on rank `dst` the own share lies at its place already."""
+        """The same in place; on rank `dst` its own share is at its place already."""
         flat = self._counted(tensor, count, dst)
         if self.rank() == dst:
             self._call("gather", tensor, self._own(flat, count), flat, dst)
@@ -181,13 +183,13 @@ class BaguaCommunicator:
             self._call("gather", tensor, flat, None, dst)
 
     def scatter(self, send: torch.Tensor, recv: torch.Tensor, src: int) -> None:
-        """Rank r gets the r-th share of `send` of rank `src`."""
+        """Send the r-th share of `send` of rank `src` to rank r."""
         if self.rank() == src:
             self._times(send, "send_tensor", recv, "recv_tensor")
         self._call("scatter", recv, send if self.rank() == src else None, recv, src)
 
     def scatter_inplace(self, tensor: torch.Tensor, count: int, src: int) -> None:
-        """The same; on rank `src` the own share stays at its place."""
+        """The same in place; on rank `src` its own share stays at its place."""
         flat = self._counted(tensor, count, src)
         if self.rank() == src:
             self._call("scatter", tensor, flat, self._own(flat, count), src)
@@ -195,7 +197,7 @@ class BaguaCommunicator:
             self._call("scatter", tensor, None, flat, src)
 
     def alltoall(self, send: torch.Tensor, recv: torch.Tensor) -> None:
-        """To rank r goes the r-th share of `send`; the shares that come lie in rank order."""
+        """Send the r-th share of `send` to rank r. Received shares lie in rank order."""
         self._same_size(send, recv)
         self._share(send)
         source, target = self._flat(send, "send_tensor"), self._flat(recv, "recv_tensor")
@@ -214,7 +216,7 @@ class BaguaCommunicator:
         recv_counts: Sequence[int],
         recv_displs: Sequence[int],
     ) -> None:
-        """Shares of given sizes at given places, in elements."""
+        """The same for shares of given sizes at given offsets, in elements."""
         self._check_parts(send, "send", send_counts, send_displs)
         self._check_parts(recv, "recv", recv_counts, recv_displs)
         source, target = self._flat(send, "send_tensor"), self._flat(recv, "recv_tensor")
@@ -230,21 +232,21 @@ class BaguaCommunicator:
     def alltoall_v_inplace(
         self, tensor: torch.Tensor, counts: Sequence[int], displs: Sequence[int]
     ) -> None:
-        """The same in place: what comes from a rank is as much as goes to it."""
+        """The same in place: as much comes from a rank as goes to it."""
         self.alltoall_v(tensor, counts, displs, tensor, counts, displs)
 
     # --- Between two ranks ----------------------------------------------------------------------
     def send(self, tensor: torch.Tensor, dst: int) -> None:
-        """A tensor to rank `dst`."""
+        """Send a tensor to rank `dst`."""
         self._call("send", tensor, tensor, dst)
 
     def recv(self, tensor: torch.Tensor, src: int) -> None:
-        """A tensor from rank `src`."""
+        """Receive a tensor from rank `src`."""
         self._call("recv", tensor, tensor, src)
 
     # --- On GPUs --------------------------------------------------------------------------------
     def _call(self, name: str, tensor: torch.Tensor, *arguments: Any) -> None:
-        """The call `name` of hocket's, on the current stream where `tensor` lies on a GPU."""
+        """Make hocket's call `name`, on the current stream if `tensor` lies on a GPU."""
         if getattr(tensor, "is_cuda", False):
             self._last = getattr(self._comm, name + "_async")(*arguments)
             with self._own_abort_is_no_error():
@@ -253,7 +255,7 @@ class BaguaCommunicator:
             getattr(self._comm, name)(*arguments)
 
     def finish(self) -> None:
-        """Wait for the last call where a GPU carries it; raises its error."""
+        """Wait for the last call if it runs on a GPU; raises its error."""
         last, self._last = self._last, None
         if last is None:
             return
@@ -264,7 +266,7 @@ class BaguaCommunicator:
 
     @contextlib.contextmanager
     def _own_abort_is_no_error(self) -> Iterator[None]:
-        """Around waiting for a call that has been put on a stream."""
+        """Context for waiting for a call that has been put on a stream."""
         try:
             yield
         except hocket.Aborted:
@@ -272,7 +274,7 @@ class BaguaCommunicator:
                 raise
 
     def _put(self, tensor: torch.Tensor) -> None:
-        """Of a call without a handle."""
+        """Notes the stream of a call that has no handle."""
         if tensor.is_cuda:
             self._last = torch.cuda.current_stream(tensor.device)
 
@@ -339,7 +341,7 @@ class BaguaCommunicator:
         self, tensor: torch.Tensor, name: str, counts: Sequence[int], places: Sequence[int]
     ) -> None:
         n, size = self.nranks(), tensor.numel()
-        if len(counts) != n or len(places) < n:  # places may end with where the last share does
+        if len(counts) != n or len(places) < n:  # an offset may equal the end of the tensor
             self._refuse(
                 f"{name}_counts and {name}_displs have {len(counts)} and {len(places)} entries, "
                 f"expected {n} (of the second also more)"

@@ -1,4 +1,4 @@
-"""Bagua's process groups over hocket, and what Bagua keeps of them for a process."""
+"""Bagua's process groups over hocket, and the groups that a process keeps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ._communicator import BaguaCommunicator
 
 
 class CommMember:
-    """What stands for communicators."""
+    """Constants in the place of communicators."""
 
     WORLD: Any = object()
     NON_COMM_MEMBER: Any = object()
@@ -29,13 +29,13 @@ Comm = Union[BaguaCommunicator, Any, None]
 
 
 class State:
-    """What Bagua keeps for a process: its default group, and the groups by name."""
+    """The process's groups: the default one, and all by name."""
 
     world: Optional[hocket.Communicator] = None
     default: Optional[BaguaProcessGroup] = None
     groups: dict[str, BaguaProcessGroup] = {}
     allow_pickle = False
-    on_gpus = False  # every process has one, and said so before it joined
+    on_gpus = False  # true if every process has a GPU; exchanged when they joined
 
 
 class BaguaProcessGroup:
@@ -46,7 +46,7 @@ class BaguaProcessGroup:
     ranks : list of int
         The members, ascending.
     intra_ranks, inter_ranks : list of int
-        The members on this node; those whose number on their nodes is that of ``ranks[0]``.
+        The members on this node, and the members whose node-local number is that of ``ranks[0]``.
     """
 
     def __init__(
@@ -70,7 +70,8 @@ class BaguaProcessGroup:
         local = [hosts[:rank].count(hosts[rank]) for rank in range(world.size)]
         self.intra_ranks = [rank for rank in self.ranks if hosts[rank] == hosts[me]]
         self.inter_ranks = [rank for rank in self.ranks if local[rank] == local[self.ranks[0]]]
-        # All ranks of the world make the group at once, so that later nobody waits for others.
+        # All ranks of the world make the communicators at once, so that no later call has to wait
+        # for others.
         color = hosts[me] if me in self.ranks else -1
         self._communicators = {
             "global": self._wrap(_introduced(world.new_group(self.ranks))),
@@ -84,15 +85,17 @@ class BaguaProcessGroup:
         return BaguaCommunicator(made, self.stream)
 
     def get_global_communicator(self) -> Comm:
-        """Of all members; `CommMember.NON_COMM_MEMBER` where this process is none."""
+        """The communicator of all members; `CommMember.NON_COMM_MEMBER` if this process is none."""
         return self._communicators["global"]
 
     def get_inter_node_communicator(self) -> Comm:
-        """Of one member a node; `CommMember.NON_COMM_MEMBER` where this process is none."""
+        """The communicator of one member a node; `CommMember.NON_COMM_MEMBER` if this process is
+        none.
+        """
         return self._communicators["inter"]
 
     def get_intra_node_communicator(self) -> Comm:
-        """Of the members on this node."""
+        """The communicator of the members on this node."""
         return self._communicators["intra"]
 
 
@@ -104,17 +107,17 @@ def init_process_group(
 ) -> None:
     """Join the job and make the default group.
 
-    Where torch.distributed has a process group, its ranks are the job's, and they meet by it.
-    Otherwise torch.distributed gets one, of the backend "hocket", whose ranks meet by `store`, as
-    torchrun's environment says, or by the launcher of ``hocket run``.
+    If torch.distributed has a process group, its ranks are the job's, and they meet by it. If not,
+    torch.distributed gets one of the backend "hocket". Its ranks meet by `store`, by torchrun's
+    environment, or by the launcher of ``hocket run``.
 
     Parameters
     ----------
     store : torch.distributed.Store, optional
     rank, world_size : int, optional
-        By default, or where they are -1, what the launcher says.
+        By default, or if -1, as the launcher says.
     local_world_size : int, optional
-        Not needed: hocket knows which ranks share a node.
+        Ignored: hocket knows which ranks share a node.
 
     Raises
     ------
@@ -132,7 +135,7 @@ def init_process_group(
 
 
 def _introduced(made: hocket.Communicator) -> hocket.Communicator:
-    """Has the GPUs of its members know each other, so that messages may be the first calls."""
+    """Introduce the members' GPUs to each other, so that a message may be the first call."""
     if State.on_gpus and made.is_member:
         made.barrier(stream=torch.cuda.current_stream())
     return made
@@ -157,7 +160,7 @@ def _join(store: Any, rank: Optional[int], size: Optional[int]) -> hocket.Commun
 
 
 def is_initialized() -> bool:
-    """Whether `init_process_group` has been called."""
+    """True if `init_process_group` has been called."""
     return State.default is not None
 
 
@@ -209,8 +212,8 @@ def _keep(world: hocket.Communicator, ranks: Sequence[int], stream: Any) -> Bagu
 def from_torch_group(group: Any, stream: Any = None) -> BaguaProcessGroup:
     """The equivalent of a group of torch.distributed; its members alone call it.
 
-    The ranks of its lists are those in the group. Who is no member may call it too, and gets a group
-    of whose communicators it is no member.
+    Ranks count within the group. A process that is no member may call it too, and gets a group
+    whose communicators exclude it.
     """
     if group == dist.GroupMember.NON_GROUP_MEMBER:
         return BaguaProcessGroup([], stream, "")
@@ -226,7 +229,9 @@ def get_communicator(group_name: str, comm_name: str) -> Comm:
 
 
 class _CommBackend:
-    """What `get_backend` gives: a name and a device. Bagua's bucket scheduler is not part of it."""
+    """The result of `get_backend`: a name and a device. Bagua's bucket scheduler is not part of
+    it.
+    """
 
     def __init__(self, model_name: str) -> None:
         self.model_name = model_name
@@ -237,12 +242,12 @@ _backends: dict[str, _CommBackend] = {}
 
 
 def get_backend(model_name: str) -> Any:
-    """The one object of each model's name."""
+    """The backend of a model's name; one object for each name."""
     return _backends.setdefault(model_name, _CommBackend(model_name))
 
 
 def resolve(chosen: Comm) -> Optional[BaguaCommunicator]:
-    """The communicator that is meant; None where this process is no member."""
+    """The communicator that `comm` means; None if this process is no member."""
     if chosen is CommMember.NON_COMM_MEMBER:
         return None
     if chosen is None or chosen is CommMember.WORLD:

@@ -34,7 +34,7 @@ def encode(value: Any) -> Any:
 
 
 def decode(value: Any) -> Any:
-    """What `encode` was given; tensors come to the CPU."""
+    """Reverses `encode`. Tensors arrive on the CPU."""
     if type(value) is tuple:
         if value and isinstance(value[0], str) and value[0] == _MARK:
             return _decode_tagged(*value[1:])

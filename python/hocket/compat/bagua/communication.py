@@ -1,8 +1,8 @@
 """``bagua.torch_api.communication``: Bagua's groups and functions over hocket.
 
-Tensors are on the CPU or on GPUs. Calls block, ordered after the current stream's work. Where
-`comm` is not given, or `CommMember.WORLD`, it is the default group's global communicator; with one
-that this process is no member of, a call returns at once and leaves its tensors alone.
+Tensors are on the CPU or on GPUs. Calls block, ordered after the current stream's work. If `comm`
+is absent or `CommMember.WORLD`, it is the default group's global communicator. If this process is
+no member of `comm`, a call returns at once and leaves its tensors alone.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ comm = CommMember  # under this name too
 
 
 def _call(comm: Comm, name: str, *arguments: Any) -> None:
-    """A call of a communicator's, until it has ended."""
+    """A context that waits for a call of a communicator."""
     if (chosen := resolve(comm)) is not None:
         getattr(chosen, name)(*arguments)
         chosen.finish()
@@ -189,7 +189,7 @@ def alltoall_v(
     recv_displs: Sequence[int],
     comm: Comm = None,
 ) -> None:
-    """`alltoall` of shares of given sizes at given places, in elements."""
+    """The same as `alltoall`, for shares of given sizes at given offsets, in elements."""
     parts = (send_tensor, send_counts, send_displs, recv_tensor, recv_counts, recv_displs)
     _call(comm, "alltoall_v", *parts)
 
@@ -210,8 +210,8 @@ def barrier(comm: Comm = None) -> None:
 def allow_pickle(allow: bool = True) -> None:
     """Let `broadcast_object` use pickle for what hocket's codec cannot carry.
 
-    Unpickling runs code that the sender chooses: only where all ranks are trusted. All ranks say
-    it.
+    Unpickling runs code that the sender chooses, so use it only if all ranks are trusted. All ranks
+    must call it.
     """
     State.allow_pickle = allow
 
@@ -219,13 +219,13 @@ def allow_pickle(allow: bool = True) -> None:
 def broadcast_object(obj: Any, src: int = 0, comm: Comm = None) -> Any:
     """Send an object of rank `src` to all.
 
-    Plain data, NumPy arrays, tensors, and what is made of them, state_dicts among it; for more see
-    `allow_pickle`. Tensors arrive on the CPU.
+    Accepts plain data, NumPy arrays, tensors, and containers of these, such as state_dicts; for
+    more see `allow_pickle`. Tensors arrive on the CPU.
 
     Returns
     -------
     object
-        On rank `src` `obj` itself, elsewhere what was sent; `obj` where this process is no member.
+        `obj` itself on rank `src`, and a copy elsewhere; `obj` if this process is no member.
     """
     chosen = resolve(comm)
     if chosen is None:

@@ -1,4 +1,4 @@
-"""``bagua.torch_api.env``: who this process is, as launchers say it."""
+"""``bagua.torch_api.env``: this process's place in the job, as launchers give it."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ def get_rank() -> int:
 
 
 def get_world_size() -> int:
-    """How many processes the job has."""
+    """Number of processes of the job."""
     return _number(("WORLD_SIZE", "HOCKET_SIZE"), 1)
 
 
 def get_local_rank() -> int:
-    """This process's number on its node; programs take it for their GPU's."""
+    """This process's number on its node; programs use it as the GPU's number, too."""
     return _number(("LOCAL_RANK", "HOCKET_LOCAL_RANK"), 0)
 
 
 def get_local_size() -> int:
-    """How many of the job's processes are on this node."""
+    """Number of the job's processes on this node."""
     return _number(("LOCAL_WORLD_SIZE", "HOCKET_LOCAL_SIZE"), 1)
 
 
 def get_node_rank() -> int:
-    """This node's number, where the launcher says it."""
+    """This node's number, if the launcher gives one."""
     return _number(("NODE_RANK", "GROUP_RANK"), get_rank() // max(1, get_local_size()))
 
 
 def get_master_addr() -> str:
-    """Where rank 0 is, where the launcher says it."""
+    """The host of rank 0, if the launcher names it."""
     return os.environ.get("MASTER_ADDR", "127.0.0.1")

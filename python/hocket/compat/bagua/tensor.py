@@ -1,8 +1,8 @@
-"""``bagua.torch_api.tensor``: what Bagua adds to tensors, as far as communicators take it.
+"""``bagua.torch_api.tensor``: the methods that Bagua adds to tensors and communicators need.
 
-Importing it gives ``torch.Tensor`` these methods, as Bagua does. Bagua's raw communicators take
-``tensor.ensure_bagua_tensor().bagua_backend_tensor()``; hocket's take any tensor, so here that is the
-tensor that was registered.
+Importing it gives ``torch.Tensor`` these methods, as Bagua does. Bagua's communicators take
+``tensor.ensure_bagua_tensor().bagua_backend_tensor()``. hocket's take any tensor, so here that
+expression returns the registered tensor.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ Setter = Callable[[torch.Tensor, torch.Tensor], None]
 
 
 class _Registered(NamedTuple):
-    """What a Bagua tensor keeps beside its name and its module's."""
+    """A registered tensor's accessors."""
 
     getter: Optional[Getter]
     setter: Optional[Setter]
 
 
 class BaguaTensor:
-    """The methods; `self` is any tensor."""
+    """The methods that are added to tensors."""
 
     bagua_tensor_name: str
     bagua_module_name: Optional[str]
     _bagua_registered: _Registered
 
     def is_bagua_tensor(self) -> bool:
-        """Whether `ensure_bagua_tensor` was called on it."""
+        """True if `ensure_bagua_tensor` was called on it."""
         return hasattr(self, "_bagua_registered")
 
     def ensure_bagua_tensor(
@@ -41,7 +41,7 @@ class BaguaTensor:
         getter_closure: Optional[Getter] = None,
         setter_closure: Optional[Setter] = None,
     ) -> Any:
-        """Register it, or what `getter_closure` gives for it; returns it.
+        """Register the tensor, or the result of `getter_closure` for it; returns the tensor.
 
         Raises
         ------
@@ -70,7 +70,7 @@ class BaguaTensor:
         getter_closure: Optional[Getter] = None,
         setter_closure: Optional[Setter] = None,
     ) -> Any:
-        """A new Bagua tensor on the same memory; this one stays what it is."""
+        """A new Bagua tensor on the same memory; the original is unchanged."""
         new: Any = self.detach()  # type: ignore[attr-defined]
         return BaguaTensor.ensure_bagua_tensor(
             new, name, module_name, getter_closure, setter_closure
@@ -82,18 +82,18 @@ class BaguaTensor:
         return self if getter is None else getter(self)
 
     def bagua_setter_closure(self, tensor: torch.Tensor) -> None:
-        """Put another tensor in the place of the one that is registered."""
+        """Put another tensor in place of the registered one."""
         setter: Any = self._bagua_registered.setter
         if setter is None:
             raise ValueError("the tensor was registered without setter_closure")
         setter(self, tensor)
 
     def bagua_backend_tensor(self) -> Any:
-        """What the methods of communicators take."""
+        """The tensor that the methods of communicators take."""
         return BaguaTensor.bagua_getter_closure(self)
 
     def bagua_ensure_grad(self) -> Any:
-        """Give a parameter a gradient of zeros where it has none; returns it."""
+        """Give a parameter a gradient of zeros if it has none; returns the gradient."""
         tensor: Any = self
         if tensor.grad is None:
             if not isinstance(tensor, torch.nn.Parameter):
@@ -105,7 +105,7 @@ class BaguaTensor:
         return self
 
     def bagua_set_registered_storage(self, storage: Any, storage_offset: int = 0) -> None:
-        """Put the tensor that is registered, without its values, on other memory."""
+        """Move the registered tensor to other memory, without its values."""
         held: Any = BaguaTensor.bagua_getter_closure(self)
         with torch.no_grad():
             if self._bagua_registered.setter is None:
@@ -116,7 +116,7 @@ class BaguaTensor:
                 BaguaTensor.bagua_setter_closure(self, new)
 
     def bagua_mark_communication_ready(self) -> NoReturn:
-        """Bagua's scheduler of buckets is not here."""
+        """Not available: Bagua's bucket scheduler is not part of hocket."""
         raise NotImplementedError(
             "Bagua's bucket scheduler is not part of this face; call a reduction on the tensor, or "
             "train with DistributedDataParallel over hocket.torch"

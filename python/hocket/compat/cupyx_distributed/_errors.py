@@ -1,4 +1,4 @@
-"""What the face raises: hocket's refusals, which are CuPy's errors too."""
+"""Errors of the face: hocket's refusals, which derive from CuPy's error types too."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from hocket.errors import InvalidArgument
 
 
 class RefusedCall(InvalidArgument, RuntimeError):
-    """What CuPy's raises RuntimeError for; the communicator can be used further."""
+    """A refusal for which CuPy raises RuntimeError; the communicator can be used further."""
 
 
 class RefusedType(InvalidArgument, TypeError):
-    """What CuPy's raises TypeError for; the communicator can be used further."""
+    """A refusal for which CuPy raises TypeError; the communicator can be used further."""
 
 
 def as_kind(kind: type[InvalidArgument], error: InvalidArgument) -> InvalidArgument:

@@ -25,14 +25,15 @@ def init_process_group(
     Parameters
     ----------
     n_devices : int
-        How many processes take part.
+        Number of processes that take part.
     rank : int
         This one's number, from 0.
     backend : str
-        "nccl", whose name alone is kept: hocket chooses the engine.
+        ""nccl". Only the name matters: hocket chooses the engine.
     host, port : optional
-        Where rank 0 serves; by default CUPYX_DISTRIBUTED_HOST and CUPYX_DISTRIBUTED_PORT, else
-        127.0.0.1 and 13333. A host that is not this machine needs HOCKET_KEY_FILE.
+        Address at which rank 0 serves; by default CUPYX_DISTRIBUTED_HOST and
+        CUPYX_DISTRIBUTED_PORT, else 127.0.0.1 and 13333. A host that is not this machine needs
+        HOCKET_KEY_FILE.
     use_mpi : bool
         Meet by mpi4py's COMM_WORLD.
 

@@ -1,4 +1,4 @@
-"""How the processes of a job find each other, once a process and address."""
+"""Joins the processes of a job, once for each process and address."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ import numpy as np
 
 import hocket
 
-# The worlds of this process, by where they met. They stay until it ends: a program may make several
-# communicators on one port, one after the other, and those after the first are duplicates of it.
+# The worlds of this process, by their meeting point; they stay until it ends. A program may make
+# several communicators on one port, one after the other. Those after the first are duplicates of
+# it.
 _worlds: dict[tuple[Any, ...], hocket.Communicator] = {}
 
 _TRIES = 5
 
 
 def by_store(n: int, rank: int, host: str, port: int) -> hocket.Communicator:
-    """Meets at rank 0's port; a communicator of one's own."""
+    """Meet at rank 0's port; return a communicator for the caller alone."""
     place = (os.getpid(), host, port)
     world = _standing(place, n, rank)
     if world is None:
@@ -35,17 +36,17 @@ def _join(
     if previous is None:
         return hocket.init(rank=rank, size=n, address=address)
     previous.close()
-    del previous  # it served, or was served, at this address
+    del previous  # true if this process served, or was served, at this address
     for _ in range(_TRIES - 1):
         try:
             return hocket.init(rank=rank, size=n, address=address)
-        except hocket.RendezvousError:  # the previous store, on its way out elsewhere
+        except hocket.RendezvousError:  # another process may still be closing the previous store
             time.sleep(0.2)
     return hocket.init(rank=rank, size=n, address=address)
 
 
 def by_mpi(n: int, rank: int) -> hocket.Communicator:
-    """Meets by mpi4py's COMM_WORLD; the ranks need not be MPI's."""
+    """Meet by mpi4py's COMM_WORLD; the ranks may differ from MPI's."""
     try:
         from mpi4py import MPI
     except ImportError as error:
@@ -67,15 +68,16 @@ def by_mpi(n: int, rank: int) -> hocket.Communicator:
 
 
 def acquaint(comm: hocket.Communicator) -> None:
-    """Have the ranks' current GPUs know each other, where all ranks use CuPy and have one.
+    """Introduce the ranks' current GPUs to each other, if all ranks use CuPy and have one.
 
-    CuPy's communicators do so when they are made; here a message may be the first call on GPUs, and
-    takes two ranks alone.
+    CuPy's communicators do this when they are made. Here a message, which concerns two ranks alone,
+    may be the first call on GPUs.
     """
     everywhere = np.array([_stream_of_gpu() is not None], "uint8")
     comm.all_reduce(everywhere, op="min")
     if everywhere[0]:
-        # Where hocket cannot use them, all ranks refuse it alike, and host arrays still work.
+        # If hocket cannot use the GPUs, all ranks refuse the call alike, and host arrays still
+        # work.
         with contextlib.suppress(hocket.InvalidArgument):
             comm.barrier(stream=_stream_of_gpu())
 
@@ -94,7 +96,7 @@ def _stream_of_gpu() -> Optional[int]:
 
 
 def _standing(place: tuple[Any, ...], n: int, rank: int) -> Optional[hocket.Communicator]:
-    """The world that met there, where it is this one and works."""
+    """An existing world that met there, if it has these ranks and still works."""
     world = _worlds.get(place)
     if world is None or world.status is not None or (world.size, world.rank) != (n, rank):
         return None

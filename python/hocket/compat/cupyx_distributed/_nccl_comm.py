@@ -1,4 +1,4 @@
-"""``cupyx.distributed.NCCLBackend``: the names and manners of CuPy's, the work of hocket's."""
+"""``cupyx.distributed.NCCLBackend``: CuPy's names and behaviour over hocket."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ _OPS = frozenset(("sum", "prod", "max", "min"))
 class NCCLBackend:
     """The communicator of one process.
 
-    Arrays are NumPy's, CuPy's, SciPy's and CuPy's sparse ones, or anything that hocket takes. On
-    arrays in host memory a call has finished when it returns; on those of a GPU it is put on
-    `stream`, by default the current one. Every call returns None.
+    Arrays are NumPy's, CuPy's, SciPy's and CuPy's sparse ones, or anything that hocket takes. A
+    call on host arrays has finished when it returns. A call on GPU arrays is put on `stream`, by
+    default the current one. Every call returns None.
 
-    What all ranks must agree in is checked, and a refused call raises on all of them: an error that
-    is a ValueError, and a RuntimeError or TypeError where CuPy's is.
+    Arguments that must agree on all ranks are checked, and a refused call raises on all ranks. The
+    error is a ValueError, and also a RuntimeError or TypeError where CuPy raises that.
 
     Parameters
     ----------
     n_devices : int
-        How many processes take part.
+        Number of processes that take part.
     rank : int
         This one's number, from 0.
     host, port
-        Where rank 0 serves.
+        Address at which rank 0 serves.
     use_mpi : bool
         Meet by mpi4py's COMM_WORLD instead.
     """
@@ -60,7 +60,7 @@ class NCCLBackend:
 
     @classmethod
     def over(cls, comm: hocket.Communicator) -> NCCLBackend:
-        """One over a communicator of hocket that is there already."""
+        """Wrap an existing communicator of hocket."""
         backend = cls.__new__(cls)
         backend._use_mpi = False
         backend._adopt(comm)
@@ -69,11 +69,12 @@ class NCCLBackend:
     def _adopt(self, comm: hocket.Communicator) -> None:
         self._comm = comm
         self._n_devices, self.rank = comm.size, comm.rank
-        self._dense: set[type] = set()  # types seen that are neither sparse nor lists
+        # types that were seen before and are neither sparse nor lists
+        self._dense: set[type] = set()
         self._sparse = SparseCalls(comm)
 
     def stop(self) -> None:
-        """End this communicator. Local; may be called again and again."""
+        """End this communicator. Local; a second call does nothing."""
         self._comm.close()
 
     # --- Reductions ---------------------------------------------------------------------------
@@ -85,9 +86,9 @@ class NCCLBackend:
         Parameters
         ----------
         in_array, out_array : array
-            As many elements, of one dtype and order.
+            It has as many elements, of the same dtype and order.
         op : str
-            "sum", "prod", "max" or "min"; "sum" alone for complex numbers.
+            ""sum", "prod", "max" or "min"; only "sum" for complex numbers.
         stream : optional
             The GPU's stream; by default the current one.
         """
@@ -110,7 +111,7 @@ class NCCLBackend:
     ) -> None:
         """Reduce over all ranks; the root alone gets the result, elsewhere `out_array` is ignored.
 
-        Parameters are those of `all_reduce`.
+        The parameters are as in `all_reduce`.
         """
         if type(in_array) not in self._dense and self._is_sparse(in_array):
             return self._sparse.reduce(in_array, out_array, root, op, stream)
@@ -268,7 +269,9 @@ class NCCLBackend:
 
     # --- What calls share -----------------------------------------------------------------------
     def _is_sparse(self, array: Any) -> bool:
-        """Of an argument whose type is not known to be dense."""
+        """Find out whether an argument is sparse; called if its type is not yet known to be
+        dense.
+        """
         if holds_sparse(array):
             return True
         if not isinstance(array, (list, tuple)):
@@ -295,7 +298,7 @@ class NCCLBackend:
             )
 
     def _first(self, array: Any, count: int, name: str) -> Any:
-        """The array's first elements; itself where it has no more."""
+        """The array's first `count` elements; the array itself if it has exactly that many."""
         size = getattr(array, "size", None)
         if size == count:
             return array
@@ -330,8 +333,9 @@ class NCCLBackend:
 
 
 def _get_nccl_dtype_and_count(array: Any, count: Optional[int] = None) -> tuple[int, int]:
-    """NCCL's number of an array's dtype, and how many of these there are: for the original's
-    DistributedArray, which calls NCCL by itself."""
+    """NCCL's number of an array's dtype, and the number of NCCL elements. The original's
+    DistributedArray needs it, as it calls NCCL itself.
+    """
     from cupy.cuda import nccl
 
     dtype = array.dtype
@@ -343,7 +347,7 @@ def _get_nccl_dtype_and_count(array: Any, count: Optional[int] = None) -> tuple[
     return number, parts * (array.size if count is None else count)
 
 
-# NumPy's dtypes have a kind, and CuPy's are those; PyTorch's have none.
+# NumPy's dtypes have a kind, and CuPy uses NumPy's; PyTorch's have none.
 def _is_complex(array: Any) -> bool:
     dtype = getattr(array, "dtype", None)
     return getattr(dtype, "kind", "") == "c" or bool(getattr(dtype, "is_complex", False))

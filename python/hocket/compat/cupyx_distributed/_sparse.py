@@ -1,4 +1,6 @@
-"""Sparse arrays through the face: what `hocket.sparse` returns goes into CuPy's placeholders."""
+"""Sparse arrays through the face: results of `hocket.sparse` are written into CuPy's
+placeholders.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +27,9 @@ def _translated() -> Iterator[None]:
 
 
 class SparseCalls:
-    """The calls of `NCCLBackend` on sparse arrays, or lists of them.
+    """The calls of `NCCLBackend` on sparse arrays, or lists of sparse arrays.
 
-    Outputs are placeholders: what they hold and their shape are replaced; lists are appended to.
+    Outputs are placeholders: a call replaces their contents and shape, and appends to lists.
     """
 
     def __init__(self, comm: hocket.Communicator) -> None:

@@ -1,4 +1,4 @@
-"""``cupyx.distributed._store``: a small key-value store, and processes that hand errors on."""
+"""``cupyx.distributed._store``: a small key-value store, and processes that pass errors on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ARRIVED = "cupyx/arrived"
 
 
 class ExceptionAwareProcess(multiprocessing.Process):
-    """A process whose `join` raises what its target has raised."""
+    """A process whose `join` raises the exception that its target raised."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -41,7 +41,7 @@ class ExceptionAwareProcess(multiprocessing.Process):
 
 
 def _address(host: str, port: int) -> str:
-    """On this host a name that this user's processes alone can reach, and that needs no key."""
+    """On this host, use a name that only this user's processes can reach, and that needs no key."""
     if host in _LOCAL_HOSTS:
         return f"unix:cupyx-store-{os.getuid()}-{port}"
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -52,14 +52,14 @@ def _key() -> Optional[str]:
 
 
 class TCPStore:
-    """Serves a store for `world_size` processes, from a thread of this one."""
+    """Serves a store for `world_size` processes, from a thread of this process."""
 
     def __init__(self, world_size: int) -> None:
         self._world_size = world_size
         self._server: Optional[hocket.StoreServer] = None
 
     def run(self, host: str = _DEFAULT_HOST, port: int = _DEFAULT_PORT) -> None:
-        """Start serving. Another host than this one needs HOCKET_KEY_FILE."""
+        """Start serving. A host other than this one needs HOCKET_KEY_FILE."""
         address = _address(host, port)
         if address.startswith("unix:"):
             self._server = hocket.StoreServer(address)
@@ -70,7 +70,7 @@ class TCPStore:
         client.close()
 
     def stop(self) -> None:
-        """Stop serving; may be called again."""
+        """Stop serving; a second call does nothing."""
         if self._server is not None:
             self._server.close()
             self._server = None
@@ -87,7 +87,7 @@ class TCPStoreProxy:
         self.port = port
 
     def _connect(self) -> hocket.Store:
-        # For each call, as the original does: proxies are kept while stores come and go.
+        # Connects for each call, as the original does: a proxy may outlive several stores.
         try:
             return hocket.connect_store(
                 _address(self.host, self.port),

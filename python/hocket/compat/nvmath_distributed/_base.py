@@ -1,4 +1,4 @@
-"""What distributions have in common."""
+"""The common base of distributions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class BindDistributionError(Exception):
-    """A distribution does not fit an array, or is bound already."""
+    """A distribution does not fit an array, or is already bound to a shape."""
 
 
 class ConvertDistributionError(Exception):
@@ -23,34 +23,34 @@ class ConvertDistributionError(Exception):
 
 
 class Distribution(ABC):
-    """How an array is spread over the processes; bound to an array's shape, or not."""
+    """The distribution of an array over the processes; bound to an array's shape, or not."""
 
-    _whole: Optional[tuple[int, ...]] = None  # the shape it is bound to
+    _whole: Optional[tuple[int, ...]] = None  # the shape that it is bound to
 
     @property
     @abstractmethod
     def ndim(self) -> Optional[int]:
-        """Axes of the arrays it is for; None for any number."""
+        """Number of axes of its arrays; None for any number."""
 
     @abstractmethod
     def _local_shape(self, rank: int, whole: Sequence[int]) -> tuple[int, ...]:
-        """What `rank` has of an array of shape `whole`."""
+        """The shape of the part that `rank` has of an array of shape `whole`."""
 
     @abstractmethod
     def to(
         self, cls: type[Distribution], /, *, ndim: Optional[int] = None, copy: bool = False
     ) -> Distribution:
-        """The same as another kind of distribution; ConvertDistributionError where there is none."""
+        """The same as another kind of distribution; ConvertDistributionError if there is none."""
 
     def shape(self, rank: int, global_shape: Optional[Sequence[int]] = None) -> tuple[int, ...]:
-        """The shape of what a process has.
+        """The shape of a process's part.
 
         Parameters
         ----------
         rank : int
             The process.
         global_shape : sequence of int, optional
-            The whole array's; not needed where the distribution is bound.
+            The whole array's; not needed if the distribution is bound to a shape.
         """
         nranks = group().nranks
         if not isinstance(rank, int):

@@ -12,7 +12,7 @@ from ._grid import ProcessGrid, group
 
 
 class BlockCyclic(Distribution):
-    """Blocks of one size, dealt out over a grid of processes in turn."""
+    """Blocks of one size, dealt out cyclically over a grid of processes."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class BlockCyclic(Distribution):
 
     @property
     def ndim(self) -> int:
-        """Axes of the arrays it is for."""
+        """Number of axes of its arrays."""
         return len(self._process_grid.shape)
 
     def _is_row_wise(self) -> bool:
@@ -92,7 +92,7 @@ class BlockCyclic(Distribution):
     def to(
         self, cls: type[Distribution], /, *, ndim: Optional[int] = None, copy: bool = False
     ) -> Distribution:
-        """As blocks, or as a Slab where each process has one block along one axis."""
+        """As blocks, or as a Slab if each process has one block along one axis."""
         self._check_to(cls, ndim)
         if issubclass(cls, BlockCyclic):
             blocks: BlockCyclic = self.copy() if copy else self
@@ -137,7 +137,7 @@ class BlockCyclic(Distribution):
 
 
 class BlockNonCyclic(BlockCyclic):
-    """One block a process; its size follows from the array."""
+    """One block a process; the block's size follows from the array's."""
 
     def __init__(
         self, process_grid: ProcessGrid, *, first_process: Optional[Sequence[int]] = None
@@ -160,7 +160,7 @@ class BlockNonCyclic(BlockCyclic):
     def to(
         self, cls: type[Distribution], /, *, ndim: Optional[int] = None, copy: bool = False
     ) -> Distribution:
-        """As blocks, as a Slab or, once bound, as this process's Box."""
+        """Convert to blocks, a Slab or, once bound to a shape, this process's Box."""
         self._check_to(cls, ndim)
         if cls is Box and self._whole is not None and not any(self._first_process):
             grid = _d.BlockNonCyclic(self._process_grid.grid)

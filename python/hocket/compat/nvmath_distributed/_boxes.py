@@ -1,4 +1,4 @@
-"""Distributions in which a process has one box of the array: slabs, and boxes as such."""
+"""Distributions in which a process has one box of the array: slabs, and general boxes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._grid import ProcessGrid, group
 
 
 class Slab(Distribution):
-    """Cut along one axis: the first processes have one more where it does not divide."""
+    """Cuts along one axis. If it does not divide evenly, the first processes have one more."""
 
     X: ClassVar[Slab]
     Y: ClassVar[Slab]
@@ -40,7 +40,7 @@ class Slab(Distribution):
 
     @property
     def ndim(self) -> Optional[int]:
-        """Axes of the arrays it is for; None for any number."""
+        """Number of axes of its arrays; None for any number."""
         return self._ndim
 
     def _local_shape(self, rank: int, whole: Sequence[int]) -> tuple[int, ...]:
@@ -56,7 +56,9 @@ class Slab(Distribution):
     def to(
         self, cls: type[Distribution], /, *, ndim: Optional[int] = None, copy: bool = False
     ) -> Distribution:
-        """As a Slab, a BlockCyclic or BlockNonCyclic or, once bound, this process's Box."""
+        """Convert to a Slab, a BlockCyclic or BlockNonCyclic or, once bound to a shape, this
+        process's Box.
+        """
         self._check_to(cls, ndim)
         if ndim is not None and self._partition_dim >= ndim:
             raise ValueError(
@@ -110,7 +112,7 @@ Slab.X, Slab.Y, Slab.Z = Slab(0), Slab(1), Slab(2)
 
 
 class Box(Distribution):
-    """What one process has, by its lower and upper corners."""
+    """The part of one process, by its lower and upper corners."""
 
     def __init__(self, lower: Sequence[int], upper: Sequence[int]) -> None:
         if len(lower) != len(upper):

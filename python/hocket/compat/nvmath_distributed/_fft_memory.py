@@ -1,4 +1,4 @@
-"""Operands of a distributed FFT, whose results lie where the operand does."""
+"""Operands of a distributed FFT. The result lies in the operand's memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def dtype_name(operand: Any) -> str:
 
 
 def has_c_layout(operand: Any) -> bool:
-    """Whether strides fall from axis to axis, with gaps or without."""
+    """True if strides fall from axis to axis, with gaps or without."""
     strides = operand.stride() if callable(getattr(operand, "stride", None)) else operand.strides
     return list(strides) == sorted(strides, reverse=True)
 
@@ -27,12 +27,12 @@ def new_buffer(package: Any, count: int, dtype: Any) -> Any:
 
 
 def cut_last(array: Any, length: int) -> Any:
-    """The first elements along the last axis; the array itself where that is all."""
+    """The first elements along the last axis; the array itself if that is all."""
     return array if array.shape[-1] == length else array[..., :length]
 
 
 def reinterpreted(operand: Any, shape: Sequence[int], dtype: str) -> Optional[Any]:
-    """An array of another shape and dtype where `operand` begins; None where there is no room."""
+    """An array of another shape and dtype at the start of `operand`; None if there is no room."""
     if tuple(operand.shape) == tuple(shape) and dtype_name(operand) == dtype:
         return operand
     if hasattr(operand, "storage_offset"):
@@ -55,7 +55,7 @@ def reinterpreted(operand: Any, shape: Sequence[int], dtype: str) -> Optional[An
 
 def _of_torch(operand: Any, shape: Sequence[int], dtype: str) -> Optional[Any]:
     torch: Any = importlib.import_module("torch")
-    # PyTorch before 2.0 has another name for it, and no itemsize.
+    # PyTorch before 2.0 names it differently, and has no itemsize.
     new = hasattr(operand, "untyped_storage")
     storage = operand.untyped_storage() if new else operand.storage().untyped()
     kind, size = getattr(torch, dtype), np.dtype(dtype).itemsize
@@ -68,7 +68,7 @@ def _of_torch(operand: Any, shape: Sequence[int], dtype: str) -> Optional[Any]:
 
 def _of_cupy(operand: Any, shape: Sequence[int], dtype: str) -> Optional[Any]:
     cupy: Any = importlib.import_module("cupy")
-    at = operand.data  # where it begins, and in which memory
+    at = operand.data  # address, and kind of memory
     need = math.prod(shape) * np.dtype(dtype).itemsize
     if at.ptr - at.mem.ptr + need > at.mem.size:
         return None
@@ -85,7 +85,7 @@ def packed(operand: Any) -> Any:
 
 
 def is_packed(operand: Any) -> bool:
-    """Whether there are no gaps."""
+    """True if there are no gaps."""
     if hasattr(operand, "is_contiguous"):
         return bool(operand.is_contiguous())
     return bool(operand.flags.c_contiguous)

@@ -1,4 +1,4 @@
-"""An operand with room for its result, and how processes agree on what they have."""
+"""An operand with room for its result, and the processes' agreement on their operands."""
 
 from __future__ import annotations
 
@@ -17,19 +17,21 @@ from ._runtime import communicator
 from ._symmetric import allocate_symmetric_memory, hand_out
 
 def merged(said: dict[str, Any]) -> Problem:
-    """What all processes say together. Collective."""
+    """Exchange all processes' descriptions and merge them. Collective."""
     return Problem(communicator().all_gather_object(said))
 
 
 def tell(error: Exception) -> NoReturn:
-    """Raises `error`, and a ValueError on the other processes, which would wait for this one."""
+    """Raise `error`, and a ValueError on the other processes, which would wait for this one."""
     with contextlib.suppress(ValueError):
         merged({"error": str(error)})
     raise error
 
 
 def room(problem: Problem, boxes: Sequence[_d.Box]) -> int:
-    """How many real numbers the larger side has, a complex being two; gaps included."""
+    """Size of the larger side in real numbers; a complex number counts as two, and gaps are
+    included.
+    """
     source, target = (list(box.shape) for box in boxes)
     real = {"R2C": source, "C2R": target}.get(problem.fft_type)
     if real is not None and problem.is_slab:
@@ -54,7 +56,7 @@ def allocate_operand(
     Parameters
     ----------
     shape : sequence of int
-        Of this process's operand.
+        Shape of this process's operand.
     package : module
         numpy, cupy or torch.
     input_dtype : dtype, optional
@@ -62,7 +64,7 @@ def allocate_operand(
     distribution : Slab or pair of Box
         As in `FFT`.
     memory_space : {"cpu", "cuda"}, optional
-        PyTorch's has to be said. GPUs' memory is symmetric; `free_symmetric_memory` gives it back.
+        Required for PyTorch. GPUs' memory is symmetric; `free_symmetric_memory` gives it back.
     fft_type, logger : optional
         As in `FFTOptions`.
     """

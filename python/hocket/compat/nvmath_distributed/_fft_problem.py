@@ -1,4 +1,6 @@
-"""What a distributed FFT is of: the processes' words on it, merged, and the boxes that follow."""
+"""The problem of a distributed FFT: the processes' descriptions, merged, and the resulting
+boxes.
+"""
 
 from __future__ import annotations
 
@@ -25,20 +27,20 @@ RESULTS = {
 
 @dataclass
 class FFTOptions:
-    """How a distributed FFT runs.
+    """Options of a distributed FFT.
 
     Attributes
     ----------
     fft_type : {"C2C", "C2R", "R2C"}, optional
         By default "C2C" of complex operands, "R2C" of real ones.
     reshape : bool
-        Whether the result has the input's distribution, where that is a Slab.
+        True if the result has the input's distribution, when that is a Slab.
     last_axis_parity : {"even", "odd"}
-        Of "C2R": whether the last axis of the result has an even or an odd length.
+        For "C2R": the parity of the result's length along the last axis.
     logger : logging.Logger, optional
         By default the root's.
     blocking : True or "auto"
-        Calls on arrays in host memory always block.
+        True if calls on GPUs block; calls on host memory always do.
     """
 
     fft_type: Optional[FFTType] = None
@@ -64,7 +66,7 @@ class FFTOptions:
 
 
 class FFTDirection(IntEnum):
-    """Which way a transform goes: the sign of the exponent."""
+    """The direction of a transform: the sign of the exponent."""
 
     FORWARD = -1
     INVERSE = 1
@@ -85,7 +87,7 @@ def options_of(options: Any) -> FFTOptions:
 
 
 def direction_of(direction: Any, fft_type: str) -> FFTDirection:
-    """The direction of an argument, or the one that the type has."""
+    """The direction of an argument, or by default the direction of the type."""
     own = FFTDirection.INVERSE if fft_type == "C2R" else FFTDirection.FORWARD
     if direction is None:
         return own
@@ -100,7 +102,7 @@ def direction_of(direction: Any, fft_type: str) -> FFTDirection:
 
 
 def type_of(dtype: str, fft_type: Optional[str]) -> FFTType:
-    """What is asked for, or what operands of that dtype have by default."""
+    """The requested type, or the default type for operands of that dtype."""
     if fft_type is None:
         fft_type = {"f": "R2C", "c": "C2C"}.get(dtype[:1])
         if fft_type is None or not dtype.startswith(("float", "complex")):
@@ -112,7 +114,9 @@ def type_of(dtype: str, fft_type: Optional[str]) -> FFTType:
 
 
 def own_copy(distribution: Any, ndim: int) -> Union[Slab, tuple[Box, ...]]:
-    """A distribution that can be bound without anybody else seeing it."""
+    """A copy of a distribution, which can be bound to a shape without effect on the program's
+    own.
+    """
     if isinstance(distribution, Distribution):
         slab = distribution.to(Slab, ndim=ndim, copy=True)
         assert isinstance(slab, Slab)
@@ -124,7 +128,7 @@ def describe(
     shape: Sequence[int], is_c: bool, dtype: str, package: str, space: str, distribution: Any,
     options: FFTOptions,
 ) -> dict[str, Any]:
-    """What a process says, as plain data."""
+    """This process's description, as plain data."""
     is_slab = isinstance(distribution, Slab)
     return {
         "error": "",
@@ -143,7 +147,7 @@ def describe(
 
 
 class Problem:
-    """What the processes say, merged: the same on all, or the same error."""
+    """The merged descriptions of all processes: the same on all, or the same error."""
 
     def __init__(self, said: Sequence[dict[str, Any]]) -> None:
         first = said[0]
@@ -188,7 +192,7 @@ class Problem:
         }[self.fft_type]
 
     def check_result(self) -> None:
-        """Whether the boxes of the result have its shape."""
+        """Check that the boxes of the result have its shape."""
         if not self.is_slab and self.hulls[1][1] != self.result_extents:
             raise ValueError(
                 "The global box derived from the output boxes doesn't have the expected shape: "
@@ -246,7 +250,7 @@ class Problem:
             )
 
     def boxes(self, distribution: Any, reshape: bool, rank: int, size: int) -> tuple[_d.Box, _d.Box]:
-        """What a process has, and what it gets."""
+        """The box that a process has, and the box that it gets."""
         if not self.is_slab:
             source, target = (_d.Box(*box) for box in distribution)
             return source, target

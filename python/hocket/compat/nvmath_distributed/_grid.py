@@ -22,7 +22,7 @@ class ProcessGrid:
     """Processes in a grid of `shape`, numbered along the rows or the columns, or as listed."""
 
     class Layout(IntEnum):
-        """Which neighbours have neighbouring numbers."""
+        """The axis along which neighbours have consecutive numbers."""
 
         COL_MAJOR = 0
         ROW_MAJOR = 1
@@ -76,12 +76,12 @@ class ProcessGrid:
 
     @property
     def layout(self) -> Optional[ProcessGrid.Layout]:
-        """How the processes are numbered; None where they are listed."""
+        """The numbering of the processes; None if they are listed."""
         return self._layout
 
     @property
     def process_array(self) -> Any:
-        """The list of processes, where one was given."""
+        """The list of processes, if one was given."""
         return self._process_array
 
     def _is_1d_distribution(self) -> bool:
@@ -91,7 +91,7 @@ class ProcessGrid:
         return hash(self._shape)
 
     def __eq__(self, other: object) -> bool:
-        # Along one axis all ways of numbering are one.
+        # Along one axis all numberings are the same.
         return isinstance(other, ProcessGrid) and self.grid == other.grid
 
     def __str__(self) -> str:

@@ -20,7 +20,7 @@ NOT_INITIALIZED = (
     "information."
 )
 
-#: The original's, and hocket's own for host memory.
+#: The original's backends, and hocket's own for host memory.
 GPU_BACKENDS = ("nvshmem", "nccl")
 HOST_BACKENDS = ("shm", "ucx", "mpi")
 
@@ -29,18 +29,18 @@ _ABSENT: Any = object()
 
 @dataclass(frozen=True)
 class DistributedContext:
-    """What the runtime was initialized with.
+    """The arguments with which the runtime was initialized.
 
     Attributes
     ----------
     device_id : int or "cpu"
         This process's GPU, or host memory.
     process_group : ProcessGroup
-        Who takes part.
+        The processes that take part.
     nvshmem_available : bool
-        Whether "nvshmem" was among the backends: there is symmetric memory.
+        True if "nvshmem" was among the backends, so that there is symmetric memory.
     nccl_comm : object or None
-        hocket's communicator where "nccl" was among the backends.
+        hocket's communicator if "nccl" was among the backends.
     """
 
     device_id: Union[int, Literal["cpu"]]
@@ -102,7 +102,7 @@ def _as_group(process_group: Any) -> ProcessGroup:
 
 
 def _given(process_group: Any, communicator: Any) -> Any:
-    """What the program brought, under the one name or the other."""
+    """The process group that the program passed, under either name."""
     if (process_group is _ABSENT) == (communicator is _ABSENT):
         raise TypeError(
             "initialize() takes a process_group, or as nvmath 0.8 a communicator; exactly one of them"
@@ -127,14 +127,14 @@ def initialize(
     *,
     communicator: Any = _ABSENT,
 ) -> None:
-    """Initialize the runtime. Collective; the current device stays what it is.
+    """Initialize the runtime. Collective; does not change the current device.
 
     Parameters
     ----------
     device_id : int or "cpu"
         This process's GPU, or host memory.
     process_group : ProcessGroup or mpi4py communicator
-        Who takes part. Used to set up, never to compute.
+        The processes that take part. Used to set up, never to compute.
     backends : sequence of str
         "nvshmem" or "nccl" for GPUs; "shm", "ucx" or "mpi" for host memory.
     communicator : mpi4py communicator or None
@@ -150,7 +150,7 @@ def initialize(
         if _runtime.context is not None:
             raise RuntimeError("nvmath.distributed has already been initialized")
         group = _as_group(process_group)
-        # Engines of GPUs need those of the host beside them: then hocket chooses.
+        # Engines for GPUs need engines for the host, too, so hocket chooses among all.
         on_host = all(backend in HOST_BACKENDS for backend in backends)
         made = Context.initialize(
             device=None if device_id == "cpu" else device_id,
@@ -169,7 +169,7 @@ def initialize(
 
 
 def finalize() -> None:
-    """Finalize the runtime; `initialize` may follow. Collective; without a runtime nothing happens.
+    """Finalize the runtime; `initialize` may follow. Collective; does nothing without a runtime.
 
     Symmetric memory that has not been freed is reported.
     """
@@ -187,16 +187,16 @@ def _leave() -> None:
     try:
         finalize()
     except Error:
-        pass  # another process is gone already, and has said why
+        pass  # another process has already ended, and reported the reason
 
 
 def get_context() -> Optional[DistributedContext]:
-    """The runtime's context; None where it is not initialized."""
+    """The runtime's context; None before `initialize`."""
     return _runtime.context
 
 
 def require_context() -> DistributedContext:
-    """The runtime's context; RuntimeError where it is not initialized."""
+    """The runtime's context; RuntimeError before `initialize`."""
     context = _runtime.context
     if context is None:
         raise RuntimeError(NOT_INITIALIZED)

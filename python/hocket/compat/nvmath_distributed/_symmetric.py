@@ -21,7 +21,7 @@ UNKNOWN = (
 
 
 class _Block(NamedTuple):
-    number: int  # allocations are counted, alike on all processes
+    number: int  # number of the allocation, the same on all processes
     nbytes: int
     what: str
     memory: Any  # keeps it
@@ -30,7 +30,7 @@ class _Block(NamedTuple):
 
 
 class _Heap:
-    """What has been allocated by this process, by address."""
+    """This process's allocations, by address."""
 
     def __init__(self) -> None:
         self.blocks: dict[int, _Block] = {}
@@ -42,7 +42,7 @@ _heap = _Heap()
 
 
 def _strides(shape: Sequence[int], order: Union[str, Sequence[int]]) -> list[int]:
-    """In elements; `order` lists the axes, the one with the closest elements first."""
+    """Strides in elements; `order` lists the axes, starting with that of the closest elements."""
     axes: Iterable[int]
     if isinstance(order, str):
         if order not in ("C", "F"):
@@ -99,22 +99,22 @@ def allocate_symmetric_memory(
     Parameters
     ----------
     shape : int or sequence of int
-        May differ between processes where the bytes are the same, or with `make_symmetric`.
+        May differ between processes if the sizes in bytes are the same, or with `make_symmetric`.
     package : module
-        numpy, cupy or torch: whose array it is. With device_id "cpu" it lies in host memory.
+        numpy, cupy or torch: the package of the array. With device_id "cpu" it lies in host memory.
     dtype : optional
-        The package's; its default where absent.
+        A dtype of the package; by default its default.
     axis_order : {"C", "F"} or sequence of int
-        How the elements lie; a sequence has the axis with the closest elements first.
+        The order of elements in memory; a sequence lists the axis with the closest elements first.
     make_symmetric : bool
-        Where sizes differ, every process gets the memory of the largest.
+        If sizes differ, every process gets the size of the largest.
     skip_symmetric_check : bool
-        Sizes are known to be equal.
+        The caller guarantees that sizes are equal.
 
     Raises
     ------
     ValueError
-        On all processes: sizes differ, or arguments of one were wrong.
+        On all processes: sizes differ, or a process passed wrong arguments.
     """
     context = require_context()
     comm = communicator()
@@ -125,7 +125,7 @@ def allocate_symmetric_memory(
         on_gpu = context.device_id != "cpu" and package.__name__ != "numpy"
         if package.__name__ == "cupy" and not on_gpu:
             raise ValueError('CuPy has no arrays in host memory, and device_id is "cpu"')
-    except (TypeError, ValueError) as error:  # NumPy's own ones about shape and dtype too
+    except (TypeError, ValueError) as error:  # includes NumPy's own errors about shape and dtype
         comm.refuse(str(error))
     nbytes = wanted.nbytes
     if not skip_symmetric_check:
@@ -146,7 +146,7 @@ def allocate_symmetric_memory(
 
 
 def hand_out(array: Any, view: Any, logger: Optional[logging.Logger]) -> Any:
-    """The view, which a user gets in place of the whole allocated array."""
+    """A view of the whole allocation; the user gets this view."""
     address = _allocation_of(array)
     assert address is not None
     block = _heap.blocks[address]
@@ -162,7 +162,7 @@ def _at_the_end_of(array: Any, address: int, logger: Optional[logging.Logger]) -
 
 
 def _make(comm: Any, package: Any, wanted: _Wanted, nbytes: int, on_gpu: bool) -> Any:
-    """The array, its address, and what keeps its memory."""
+    """The array, its address, and the owner of its memory."""
     if on_gpu:
         from ._symmetric_gpu import make
 
@@ -185,7 +185,7 @@ def _leaked(address: int, logger: Optional[logging.Logger]) -> None:
 
 
 def address_of(array: Any) -> int:
-    """Where an array's first element lies."""
+    """The address of an array's first element."""
     for name in ("__array_interface__", "__cuda_array_interface__"):
         # PyTorch raises where a tensor is not of that kind.
         interface = getattr(array, name, None) if not hasattr(array, "data_ptr") else None
@@ -197,7 +197,7 @@ def address_of(array: Any) -> int:
 
 
 def is_symmetric(array: Any) -> bool:
-    """Whether an array, or what it is a view of, is in symmetric memory."""
+    """True if an array, or its base if it is a view, is in symmetric memory."""
     try:
         address = address_of(array)
     except TypeError:
@@ -206,7 +206,7 @@ def is_symmetric(array: Any) -> bool:
 
 
 def _allocation_of(array: Any) -> Optional[int]:
-    """Where the allocation begins that the array is, or begins with; None where there is none."""
+    """Address of the allocation that an array is or begins with; None if there is none."""
     for address, block in _heap.blocks.items():
         if block.finalizer.peek()[0] is array:  # PyTorch's have no address where they are empty
             return address
@@ -215,7 +215,7 @@ def _allocation_of(array: Any) -> Optional[int]:
 
 
 def _verdict(array: Any) -> tuple[int, str]:
-    """The allocation's number; 0 with what is wrong."""
+    """The allocation's number, or 0 with an error text."""
     try:
         allocation = _allocation_of(array)
     except TypeError as error:
@@ -229,8 +229,8 @@ def _verdict(array: Any) -> tuple[int, str]:
 def free_symmetric_memory(*arrays: Any) -> None:
     """Free arrays that `allocate_symmetric_memory` returned. Collective, in one order.
 
-    Of arrays that share memory from its beginning, such as an operand and the result of its transform
-    in place, one is freed.
+    If several arrays share memory from its beginning, free one of them. An operand and the result
+    of its transform in place share memory so.
 
     Raises
     ------
@@ -265,12 +265,12 @@ def free_symmetric_memory(*arrays: Any) -> None:
         block = _heap.blocks.pop(address)
         block.finalizer.detach()
         _heap.freed.add(address)
-        if block.on_gpu:  # views of it may live on, and are not held against the program at its end
+        if block.on_gpu:  # live views of it are not reported at the program's end
             comm.symmetric.free(block.memory)
 
 
 def forget_all() -> None:
-    """Report what has not been freed, and let go of it."""
+    """Report allocations that have not been freed, and drop them."""
     for block in _heap.blocks.values():
         block.finalizer.detach()
         logging.getLogger().error(

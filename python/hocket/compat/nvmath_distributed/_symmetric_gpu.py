@@ -6,7 +6,7 @@ from typing import Any
 
 
 def make(comm: Any, package: Any, wanted: Any, nbytes: int) -> tuple[Any, int, Any]:
-    """The array, its address, and what keeps its memory."""
+    """The array, its address, and the owner of its memory."""
     memory = comm.symmetric.empty(nbytes, "uint8", memory="cuda")
     address = memory.data_ptr
     if package.__name__ == "torch":

@@ -1,4 +1,4 @@
-"""FFT by nvmath's names, over `hocket.fft`: in place, without dividing by anything."""
+"""FFT by nvmath's names, over `hocket.fft`: in place, and unscaled."""
 
 from __future__ import annotations
 
@@ -52,18 +52,18 @@ class FFT:
     Parameters
     ----------
     operand : array
-        What this process holds: NumPy's, PyTorch's or CuPy's, of two or three axes. The result
+        This process's part: an array of NumPy, PyTorch or CuPy with two or three axes. The result
         takes its place.
     distribution : Slab or pair of Box
-        How the operand is spread; of boxes, how the result is, too.
+        Distribution of the operand; for boxes, also that of the result.
     options : FFTOptions or dict, optional
     stream : optional
-        Of a GPU; by default the current one of the operand's package.
+        A GPU's stream; by default the current one of the operand's package.
 
     Raises
     ------
     ValueError
-        The same on all processes, where what one gives does not fit.
+        Raised on all processes alike if one process's arguments do not fit.
     """
 
     def __init__(
@@ -165,7 +165,7 @@ class FFT:
         return self._plans[self._boxes]
 
     def plan(self, *, stream: Any = None) -> None:
-        """Make the plan. Collective; again nothing happens."""
+        """Make the plan. Collective; a second call does nothing."""
         self._check()
         self._plan_now()
         self._is_planned = True
@@ -173,7 +173,7 @@ class FFT:
     def reset_operand(
         self, operand: Any = None, *, distribution: Any = None, stream: Any = None
     ) -> None:
-        """Take another operand, of the same package, dtype and whole; None lets go of it."""
+        """Take another operand of the same package, dtype and whole; None drops the operand."""
         self._check()
         if operand is None:
             self._operand = None
@@ -210,11 +210,11 @@ class FFT:
     def reset_operand_unchecked(
         self, operand: Any, *, distribution: Any, stream: Any = None
     ) -> None:
-        """As `reset_operand`, which checks little enough to be called always."""
+        """The same as `reset_operand`, whose checks are cheap."""
         self.reset_operand(operand, distribution=distribution, stream=stream)
 
     def release_operand(self) -> None:
-        """Let go of the operand; `reset_operand` before the next execution."""
+        """Drop the operand; call `reset_operand` before the next execution."""
         self._check()
         self._operand, self._is_released = None, True
 
@@ -259,8 +259,8 @@ class FFT:
         Returns
         -------
         array
-            The result, which begins where the operand does: the operand itself where shape and dtype
-            are the same.
+            The result. It begins at the operand's address, and is the operand itself if shape and
+            dtype are the same.
         """
         self._check("Execution")
         way = direction_of(direction, self.fft_abstract_type)
@@ -277,7 +277,7 @@ class FFT:
         return result
 
     def free(self) -> None:
-        """Let go of everything; again is fine."""
+        """Release everything. A second call does nothing."""
         self._operand = None
         self._plans.clear()
         self._is_freed = True

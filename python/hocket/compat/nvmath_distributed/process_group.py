@@ -1,4 +1,4 @@
-"""Process groups: what a program brings to set the runtime up with."""
+"""Process groups with which a program sets the runtime up."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class ReductionOp(IntEnum):
-    """What `ProcessGroup.allreduce_buffer` does with two elements."""
+    """The operation of `ProcessGroup.allreduce_buffer` on two elements."""
 
     SUM = 0
     MIN = 1
@@ -34,7 +34,9 @@ class ReductionOp(IntEnum):
 
 
 class ProcessGroup(ABC):
-    """A set of processes, used to set the runtime up and never to compute. To be derived from."""
+    """A set of processes, used to set the runtime up and never to compute. Derive a class from
+    it.
+    """
 
     @property
     @abstractmethod
@@ -44,7 +46,7 @@ class ProcessGroup(ABC):
     @property
     @abstractmethod
     def nranks(self) -> int:
-        """How many processes there are."""
+        """Number of processes."""
 
     @abstractmethod
     def broadcast_buffer(self, array: np.ndarray, *, root: int = 0) -> None:
@@ -60,7 +62,7 @@ class ProcessGroup(ABC):
 
 
 class GroupBootstrap(Bootstrap):
-    """Any process group as what hocket joins by."""
+    """Presents any process group as a bootstrap of hocket."""
 
     def __init__(self, group: ProcessGroup) -> None:
         self._group = group
@@ -101,7 +103,7 @@ class MPIProcessGroup(ProcessGroup):
 
     @property
     def nranks(self) -> int:
-        """How many processes the communicator has."""
+        """Number of processes in the communicator."""
         return int(self._mpi_comm.Get_size())
 
     def broadcast_buffer(self, array: np.ndarray, *, root: int = 0) -> None:
@@ -127,7 +129,7 @@ class TorchProcessGroup(ProcessGroup):
     Parameters
     ----------
     device_id : int or "cpu"
-        Where the group's backend wants its tensors.
+        Device on which the group's backend needs its tensors.
     torch_process_group : torch.distributed.ProcessGroup, optional
         By default the default one.
     """
@@ -159,7 +161,7 @@ class TorchProcessGroup(ProcessGroup):
 
     @property
     def device_id(self) -> Union[int, Literal["cpu"]]:
-        """Where the group's backend wants its tensors."""
+        """Device on which the group's backend needs its tensors."""
         return self._device_id
 
     @property
@@ -171,7 +173,7 @@ class TorchProcessGroup(ProcessGroup):
 
     @property
     def nranks(self) -> int:
-        """How many processes the group has."""
+        """Number of processes in the group."""
         import torch.distributed as dist
 
         return int(dist.get_world_size(group=self._torch_process_group))
@@ -222,7 +224,7 @@ class HocketProcessGroup(ProcessGroup):
     Parameters
     ----------
     comm : hocket.Communicator
-        ``hocket.init()``, or part of it.
+        A world or a part of it, as from ``hocket.init()``.
     """
 
     def __init__(self, comm: Any) -> None:
@@ -235,7 +237,7 @@ class HocketProcessGroup(ProcessGroup):
 
     @property
     def nranks(self) -> int:
-        """How many processes the communicator has."""
+        """Number of processes in the communicator."""
         return int(self._comm.size)
 
     def broadcast_buffer(self, array: np.ndarray, *, root: int = 0) -> None:
@@ -249,7 +251,7 @@ class HocketProcessGroup(ProcessGroup):
     def allreduce_object(self, obj: T, *, op: Callable[[T, T], T]) -> T:
         """See `ProcessGroup.allreduce_object`. From the first rank to the last.
 
-        What hocket cannot encode travels by pickle.
+        Objects that hocket cannot encode travel by pickle.
         """
         everybody = self._comm.all_gather_object(obj, allow_pickle=True)
         result: T = functools.reduce(op, everybody)

@@ -24,7 +24,7 @@ class InvalidReshapeState(Exception):
 
 @dataclass
 class ReshapeOptions:
-    """How a Reshape runs.
+    """Options of a Reshape.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ def _is_on_gpu(operand: Any) -> bool:
 
 
 def _orders_of(operand: Any) -> tuple[bool, bool]:
-    """Whether the elements lie in C order, and in Fortran order."""
+    """True if the elements lie in C order; the same for Fortran order."""
     if hasattr(operand, "flags"):
         return bool(operand.flags.c_contiguous), bool(operand.flags.f_contiguous)
     turned = operand.permute(*reversed(range(operand.ndim)))
@@ -61,7 +61,7 @@ def _orders_of(operand: Any) -> tuple[bool, bool]:
 
 
 class _Problem:
-    """What the processes say of their operands, merged: the same on all, or the same error."""
+    """The merged descriptions of the processes' operands: the same on all, or the same error."""
 
     def __init__(self, said: Sequence[dict[str, Any]]) -> None:
         first = said[0]
@@ -112,7 +112,7 @@ class _Problem:
 
 
 def _describe(operand: Any, boxes: Sequence[Any], options: Any) -> dict[str, Any]:
-    """What this process says; under "error" what is wrong with it."""
+    """This process's description; "error" says what is wrong with it."""
     said: dict[str, Any] = {"error": ""}
     ndim = getattr(operand, "ndim", None)
     if ndim is None:
@@ -158,18 +158,18 @@ class Reshape:
     Parameters
     ----------
     operand : array
-        What this process holds: NumPy's, PyTorch's or CuPy's, of one to three axes. Where it is in
-        symmetric memory on all processes, so is each result, and the program frees it.
+        This process's part: an array of NumPy, PyTorch or CuPy with one to three axes. If it is in
+        symmetric memory on all processes, each result is too, and the program frees it.
     input_box, output_box : Box
-        Which part of the whole that is, and which part it wants.
+        The part of the whole that this process has, and the part that it wants.
     options : ReshapeOptions or dict, optional
     stream : optional
-        Of a GPU; by default the current one of the operand's package.
+        A GPU's stream; by default the current one of the operand's package.
 
     Raises
     ------
     ValueError
-        The same on all processes, where the operand or the boxes of one do not fit.
+        Raised on all processes alike if the operand or the boxes of one process do not fit.
     """
 
     def __init__(
@@ -227,7 +227,7 @@ class Reshape:
             )
 
     def plan(self, stream: Any = None) -> None:
-        """Agree on what goes where. Collective; again nothing happens."""
+        """Make the plan. Collective; a second call does nothing."""
         self._check()
         if self._plan is None:
             boxes = [_d.Box(*box) for box in (self.input_box, self.output_box)]
@@ -255,11 +255,11 @@ class Reshape:
         self._operand = operand
 
     def reset_operand_unchecked(self, operand: Any, *, stream: Any = None) -> None:
-        """As `reset_operand`, which checks little enough to be called always."""
+        """The same as `reset_operand`, whose checks are cheap."""
         self.reset_operand(operand, stream=stream)
 
     def release_operand(self) -> None:
-        """Let go of the operand; `reset_operand` before the next execution."""
+        """Drop the operand; call `reset_operand` before the next execution."""
         self._check()
         self._operand = None
 
@@ -275,8 +275,8 @@ class Reshape:
         Returns
         -------
         array
-            What this process wants, a new array of the operand's package, in symmetric memory where
-            the operand is.
+            The part that this process wants: a new array of the operand's package, in symmetric
+            memory if the operand is.
         """
         self._check("Execution")
         assert self._plan is not None
@@ -287,7 +287,7 @@ class Reshape:
         return result
 
     def _new_result(self) -> Any:
-        """In symmetric memory; None where the plan makes one."""
+        """A result in symmetric memory; None if the plan makes one."""
         if not self._is_symmetric:
             return None
         return allocate_symmetric_memory(
@@ -300,14 +300,14 @@ class Reshape:
         )
 
     def free(self) -> None:
-        """Let go of everything; again is fine."""
+        """Release everything. A second call does nothing."""
         self._operand = self._plan = None
         self._freed = True
 
 
 @contextlib.contextmanager
 def _current(stream: Any, operand: Any) -> Iterator[None]:
-    """Makes `stream`, of the operand's package or a handle, the current one."""
+    """Make `stream`, of the operand's package or a handle, the current one."""
     if stream is None or not _is_on_gpu(operand):
         yield
         return

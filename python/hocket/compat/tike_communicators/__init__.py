@@ -1,7 +1,7 @@
 """tike.communicators over hocket: its names, its behaviour, on NumPy too.
 
-Where CuPy has GPUs, workers are GPUs and arrays CuPy's. Elsewhere workers are virtual, with copies
-of their own in host memory, and arrays NumPy's.
+If CuPy has GPUs, workers are GPUs and arrays CuPy's. If not, workers are virtual, with their own
+copies in host memory, and arrays are NumPy's.
 """
 
 from .comm import *

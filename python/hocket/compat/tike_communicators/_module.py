@@ -1,4 +1,4 @@
-"""Which package the arrays are of."""
+"""Finds the package of arrays: CuPy or NumPy."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ def array_module() -> Any:
         import cupy
 
         has_gpus = cupy.cuda.runtime.getDeviceCount() > 0
-    except Exception:  # not installed, no driver, a driver too old: CuPy has one class for each
+    # CuPy raises a different class for each: not installed, no driver, a driver too old
+    except Exception:
         return np
-    # A CuPy that keeps its arrays in host memory has devices in name only.
+    # An emulated CuPy keeps its arrays in host memory, and has devices in name only.
     return cupy if has_gpus and not issubclass(cupy.ndarray, np.ndarray) else np
 
 
 def is_on_gpu(x: Any) -> bool:
-    """Whether an array lies in a GPU's memory."""
+    """True if an array lies in a GPU's memory."""
     return hasattr(x, "__cuda_array_interface__")

@@ -15,14 +15,14 @@ __all__ = ["Comm", "MPIComm", "NoMPIComm", "ThreadPool"]
 
 
 class Comm:
-    """A pool of workers, and the processes that have one each.
+    """A pool of workers in each of several processes.
 
-    Between processes one array of each crosses, however many workers it has.
+    Only one array of each process crosses to others, however many workers it has.
 
     Parameters
     ----------
     gpu_count : int or tuple of int
-        As `ThreadPool`'s workers.
+        The workers, as for `ThreadPool`.
     mpi : class
         NoMPIComm or MPIComm.
     pool : class
@@ -84,7 +84,7 @@ class Comm:
         sums = self.pool.allreduce(x, s)
         if self.mpi.size == 1:
             return list(sums)
-        # The workers of a group hold the same: one of them speaks for it.
+        # The workers of a group hold the same, so one worker of each group sends.
         group = len(x) if s is None else s
         leaders = range(0, self.pool.num_workers, group)
         totals = []

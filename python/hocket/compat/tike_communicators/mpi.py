@@ -33,7 +33,7 @@ def combined_shape(shapes: Sequence[tuple[int, ...]], axis: Optional[int] = 0) -
 
 
 class MPIio:
-    """Which part of the data a process reads."""
+    """Selects the part of the data that a process reads."""
 
     rank: int
     size: int
@@ -107,7 +107,7 @@ def _world() -> Communicator:
 
 
 def _op_name(op: Any) -> Any:
-    """Of None (the sum), a name, or an operator of mpi4py's."""
+    """hocket's name for None (the sum), a name, or an operator of mpi4py."""
     if op is None or isinstance(op, str):
         return op or "sum"
     mpi = sys.modules.get("mpi4py.MPI")
@@ -120,14 +120,14 @@ def _op_name(op: Any) -> Any:
 
 
 class MPIComm(NoMPIComm):
-    """All processes of a job: of `hocket run`, mpiexec, torchrun, Slurm, or one by itself.
+    """All processes of a job: those of `hocket run`, mpiexec, torchrun or Slurm, or a single one.
 
     Arrays may lie on GPUs; no environment variable is needed for that.
 
     Parameters
     ----------
     comm : hocket.Communicator, optional
-        Other processes than all of the job.
+        Use a part of the job's processes.
     """
 
     def __init__(self, comm: Optional[Communicator] = None) -> None:
@@ -136,7 +136,7 @@ class MPIComm(NoMPIComm):
         self.size = self.comm.size
 
     def _required(self, sendbuf: Any, name: str) -> Any:
-        """As `_require`; what is wrong here, the other processes learn."""
+        """Like `_require`, but tells the other processes of an error."""
         if sendbuf is None:
             self.comm.refuse(f"{name} data can't be empty.")
         return _require(sendbuf, name)
@@ -144,7 +144,7 @@ class MPIComm(NoMPIComm):
     def p2p(self, sendbuf: Any, src: int = 0, dest: int = 1, tg: int = 0, **_: Any) -> Any:
         """Send an array from one process to another, which gets it; the others get None.
 
-        At the receiver `sendbuf` has the shape and dtype of what comes.
+        At the receiver, `sendbuf` gives the shape and dtype of the message.
         """
         sendbuf = _require(sendbuf, "Send")
         if src == dest:
@@ -162,7 +162,7 @@ class MPIComm(NoMPIComm):
         return self.comm.broadcast_object(sendobj, root=root, allow_pickle=True)
 
     def Bcast(self, sendbuf: Any, root: int = 0) -> Any:
-        """Send an array to all processes, which bring one of its shape and dtype."""
+        """Send an array to all processes. Each passes one of its shape and dtype."""
         sendbuf = self._required(sendbuf, "Broadcast")
         here = _contiguous(sendbuf) if self.rank == root else _new(sendbuf, sendbuf.shape)
         if self.rank == root and not getattr(here, "flags", here).writeable:
@@ -178,7 +178,7 @@ class MPIComm(NoMPIComm):
         return _merge(flat, shapes, axis) if self.rank == root else None
 
     def Allgather(self, sendbuf: Any, axis: Optional[int] = 0) -> Any:
-        """Concatenate the processes' arrays on all of them; they may differ along `axis`."""
+        """Concatenate the processes' arrays, on all processes; they may differ along `axis`."""
         sendbuf = _check_axis(self._required(sendbuf, "Allgather"), axis)
         shapes = self._shapes(sendbuf, axis)
         flat = self.comm.all_gather_v(_contiguous(sendbuf).reshape(-1), counts=_sizes(shapes))
@@ -186,12 +186,14 @@ class MPIComm(NoMPIComm):
 
     def _shapes(self, sendbuf: Any, axis: Optional[int]) -> list[tuple[int, ...]]:
         shapes = [tuple(shape) for shape in self.comm.all_gather_object(tuple(sendbuf.shape))]
-        # Wrong on one is wrong on all, before anything is sent.
+        # Raises the same error on all ranks, before anything is sent.
         combined_shape(shapes, None if axis is None else axis % sendbuf.ndim)
         return shapes
 
     def Scatter(self, sendbuf: Any, src: int = 0) -> Any:
-        """Part `src`'s array along its first axis, equally; every process brings one of its shape."""
+        """Split the array of `src` equally along its first axis; every process passes one of its
+        shape.
+        """
         sendbuf = self._required(sendbuf, "Scatter")
         if sendbuf.ndim == 0 or len(sendbuf) % self.size != 0:
             raise ValueError(
@@ -203,7 +205,7 @@ class MPIComm(NoMPIComm):
         return part
 
     def Allreduce(self, sendbuf: Any, op: Any = None) -> Any:
-        """Reduce the processes' arrays to one, on all of them; a new array."""
+        """Reduce the processes' arrays to one, on all processes; a new array."""
         sendbuf = self._required(sendbuf, "Allreduce")
         out = _new(sendbuf, sendbuf.shape)
         self.comm.all_reduce(_contiguous(sendbuf), out=out, op=_op_name(op))

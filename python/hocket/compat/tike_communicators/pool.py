@@ -17,25 +17,26 @@ __all__ = ["ThreadPool"]
 
 
 class ThreadPool:
-    """Workers that are threads, one a GPU; with NumPy virtual ones, with copies of their own.
+    """Workers that are threads, one a GPU; with NumPy, virtual workers with their own copies.
 
     Parameters
     ----------
     workers : int or tuple of int
-        How many, or the GPUs' numbers. Of GPUs that there are not, fewer are taken, with a warning.
+        Number of workers, or the GPUs' numbers. GPUs that do not exist are left out, with a
+        warning.
     xp : module, optional
         numpy or cupy; by default cupy where it has GPUs.
     device_count : int, optional
-        How many devices there are; by default as CuPy says, with NumPy as many as are asked for.
+        Number of devices; by default as CuPy says, with NumPy as many as are asked for.
 
     Raises
     ------
     ValueError
-        Less than one worker, or a device that is not there; on entering, that the current device
-        is not the first worker's.
+        Less than one worker, or a missing device. On entering: the current device is not the first
+        worker's.
     """
 
-    #: What `swap_edges` does where it is not told: "blend", as today's tike, or "swap", as before.
+    #: Default mode of `swap_edges`: "blend", as today's tike, or "swap", as before.
     edge_mode = "blend"
 
     def __init__(
@@ -91,7 +92,7 @@ class ThreadPool:
         return len(self.workers)
 
     def Device(self, worker: int) -> Any:
-        """What makes a worker's device the current one."""
+        """A context in which a worker's device is the current one."""
         return nullcontext() if self._is_host else self.xp.cuda.Device(worker)
 
     # --- Life ---------------------------------------------------------------------------------
@@ -108,7 +109,7 @@ class ThreadPool:
         self.shutdown()
 
     def shutdown(self, wait: bool = True) -> None:
-        """End the workers; again is fine. Any other call afterwards is an error."""
+        """End the workers. A second call does nothing; other calls are errors afterwards."""
         self._pool.close()
 
     def _place(self, worker: int) -> int:
@@ -135,7 +136,7 @@ class ThreadPool:
     # --- Movement -----------------------------------------------------------------------------
 
     def bcast(self, x: Any, stride: int = 1) -> list[Any]:
-        """Copy x[i % stride] to worker i. (An array by itself goes to all.)"""
+        """Copy x[i % stride] to worker i. A single array goes to all."""
         if hasattr(x, "shape"):
             x = [x]
         _check_stride(stride, len(x))
@@ -201,7 +202,7 @@ class ThreadPool:
             return [
                 self._pool.reduce(x[(i if stride > 1 else 0) :: stride], worker=i) for i in chosen
             ]
-        # Each array is fetched by the worker that adds it.
+        # Each worker fetches the arrays that it adds.
         return self._pool.map(
             lambda i: _sum([self.xp.asarray(part) for part in x[(i if stride > 1 else 0) :: stride]]),
             chosen,
@@ -260,12 +261,12 @@ class ThreadPool:
     ) -> Sequence[Any]:
         """Exchange [..., edges[i]:(edges[i] + overlap), :] between neighbours i - 1 and i, in place.
 
-        `mode` "blend": both get a linear cross-fade, as today's tike does; "swap": both get what
-        the other had, as its documentation says. By default `ThreadPool.edge_mode`.
+        `mode` "blend": both get a linear cross-fade, as in today's tike. "swap": both get the
+        other's data, as tike's documentation says. By default `ThreadPool.edge_mode`.
 
-        Beyond tike: with `across`, a communicator of processes, the last worker of each process and
-        the first of the next exchange too; `outer_edges` are the edges towards the previous and the
-        next process.
+        Beyond tike: `across` is a communicator of processes. With it, the last worker of each
+        process also exchanges with the first of the next one. `outer_edges` are the edges towards
+        the previous and the next process.
         """
         if overlap < 1:
             raise ValueError(f"Overlap for swap_edges cannot be less than 1: {overlap}")

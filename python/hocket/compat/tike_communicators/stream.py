@@ -37,7 +37,7 @@ def stream_and_reduce(
     *,
     chunk_size: int = 64,
 ) -> list[Any]:
-    """Add up what `f` makes of chunks of args: ``[sum(y) for y in zip(*f(chunks))]``."""
+    """Add up the results of `f` for chunks of args: ``[sum(y) for y in zip(*f(chunks))]``."""
     sums = _stream.reduce(
         f,
         args,

@@ -1,7 +1,7 @@
-// What one line of a benchmark measures: a collective, a size, a dtype, an op, a kind of memory.
+// One line of a benchmark: a collective, a size, a dtype, an op, a kind of memory.
 //
-// Used by the command and by the measuring programs of every library alike, so it needs nothing but
-// the standard library and hocket's words.
+// The command and the measuring programs of all libraries use it, so it needs only the standard
+// library and hocket's words.
 #pragma once
 
 #include <array>
@@ -26,10 +26,10 @@ enum class Collective : std::uint8_t {
   kAllToAll,
   kSend,      // ranks 0 and 1 send to and fro; the time is one way, half of a round trip
   kSendRecv,  // each rank sends to the next and receives from the one before
-  // Rank 0 sends a window of messages to rank 1, which then sends one back; the time is a
-  // message's.
+  // Rank 0 sends a window of messages to rank 1, which then sends one back. The time is that of one
+  // message.
   kSendWindow,   // by blocking calls
-  kISendWindow,  // by calls that return at once, and a wait for all of them
+  kISendWindow,  // by nonblocking calls, and one wait for all
   kBarrier,
   // No collectives, but measured as they are; see numeric.h. `elements` of a Case is N.
   kFft,            // of N^3 complex numbers, from slabs to the same slabs
@@ -111,13 +111,13 @@ constexpr bool has_shares(Collective collective) noexcept {
   }
   return false;
 }
-// Whose results GPUs write straight to their peers' symmetric memory.
+// True if GPUs write the collective's results straight into peers' symmetric memory.
 constexpr bool writes_to_peers(Collective collective) noexcept {
   return collective == Collective::kAllReduce || collective == Collective::kBroadcast ||
          collective == Collective::kAllGather || collective == Collective::kAllToAll;
 }
-// What can be asked to work both in place and out of place. A broadcast is always in place here,
-// because MPI has no other; messages and barriers never are.
+// True if the collective can be measured both in place and out of place. A broadcast is always in
+// place here, because MPI has no other form; messages and barriers never are.
 constexpr bool in_place_is_a_choice(Collective collective) noexcept {
   return reduces(collective) || has_shares(collective);
 }
@@ -134,11 +134,11 @@ struct Case {
   bool operator==(const Case&) const = default;
 };
 
-// `elements` of a Case whose larger buffer has about `bytes` bytes: at most that many where it can
-// be, and at least one element (a share). 0 for a barrier. Of what is numeric `bytes` is N itself.
+// `elements` of a Case whose larger buffer has about `bytes` bytes: at most that many if possible,
+// and at least one element (a share). 0 for a barrier. For numeric cases `bytes` is N itself.
 std::size_t elements_for(Collective collective, std::size_t bytes, DType dtype, int ranks) noexcept;
 
-// Bytes of the larger of a rank's buffers; of what is numeric, of the whole result.
+// Bytes of the larger of a rank's buffers; for numeric cases, of the whole result.
 std::size_t bytes_of(const Case& subject, int ranks) noexcept;
 
 // Elements of a rank's buffers; in place, the buffer is `out` and `in` is 0. A rank without a part
@@ -149,11 +149,11 @@ struct Shape {
 };
 Shape shape_of(const Case& subject, int rank, int ranks) noexcept;
 
-// Floating-point operations of what is numeric, by the usual count: 5 N^3 log2(N^3), 2 N^3. Else 0.
+// Floating-point operations of numeric cases, by the usual count: 5 N^3 log2(N^3), 2 N^3. Else 0.
 double operations_of(const Case& subject) noexcept;
 
-// Bus bandwidth over bytes / time: the factor that makes figures of different collectives and rank
-// numbers comparable with what one link carries, by the convention of nccl-tests.
+// Bus bandwidth over bytes / time, by the convention of nccl-tests. The factor makes figures of
+// different collectives and numbers of ranks comparable with one link's bandwidth.
 double bus_factor(Collective collective, int ranks) noexcept;
 
 }  // namespace hocket::cli::bench

@@ -35,7 +35,7 @@ std::uint32_t hash_of(std::uint32_t seed, std::size_t rank, std::size_t index) n
   return x ^ (x >> 13);
 }
 
-// How many different numbers an element takes, so that the sum over `ranks` stays exact.
+// Number of different values of an element, chosen so that the sum over `ranks` stays exact.
 template <typename T>
 std::uint32_t variety(int ranks) noexcept {
   if constexpr (std::is_same_v<T, bool>) return 2;
@@ -45,7 +45,7 @@ std::uint32_t variety(int ranks) noexcept {
   return 4093;
 }
 
-// What rank `rank` brings at `index`.
+// The input of rank `rank` at `index`.
 template <typename T>
 struct Source {
   std::uint32_t seed;
@@ -117,7 +117,7 @@ bool same(T a, T b) noexcept {
   }
 }
 
-// Where a rank's own input lies in its buffer: (first, count) of elements.
+// Position of a rank's own input in its buffer: (first, count) of elements.
 struct Range {
   std::size_t first = 0;
   std::size_t count = 0;
@@ -140,7 +140,7 @@ Range input_range(const Case& subject, Seat seat) noexcept {
   }
 }
 
-// Where the results lie. In a scatter in place the root's own part is no result: it stays.
+// Position of the results. In a scatter in place the root's own part is not a result: it stays.
 Range result_range(const Case& subject, Seat seat) noexcept {
   const bool is_root = seat.rank == kRoot;
   switch (subject.collective) {
@@ -264,8 +264,9 @@ std::size_t stride_of(const Case& subject, Seat seat, std::size_t count) noexcep
 
 void fill(const Case& subject, Seat seat, std::uint32_t seed, Arrays arrays) {
   if (is_numeric(subject.collective)) return fill_numeric(subject, seat, seed, arrays);
-  // 0xa5 in every byte is no small whole number in any type; as a bool it is no bool, so 1 there
-  // would be right by chance half the time and the seeds decide.
+  // The byte 0xa5 repeated is no small whole number in any type, so it cannot be taken for a
+  // result. As a bool it is invalid, so bools get 1, which is right by chance half of the time.
+  // Several seeds find such errors.
   const Shape shape = shape_of(subject, seat.rank, seat.ranks);
   const int poison = subject.dtype == DType::kBool ? 1 : 0xa5;
   if (shape.out > 0) std::memset(arrays.out, poison, shape.out * size_of(subject.dtype));

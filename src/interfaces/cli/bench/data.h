@@ -1,7 +1,7 @@
-// The numbers that a benchmark moves, and whether they arrived.
+// The input numbers of a benchmark, and the check of its results.
 //
-// Every rank, index and seed has its own number, small enough that sums are exact, so that a part
-// in the wrong place, from the wrong rank or left over from an earlier call is found.
+// Every rank, index and seed has a different number. So the check finds a part in the wrong place,
+// from the wrong rank, or left over from an earlier call. Numbers are small enough for exact sums.
 #pragma once
 
 #include <cstdint>
@@ -11,24 +11,25 @@
 
 namespace hocket::cli::bench {
 
-// One rank's arrays for a case. A view; `in` is null in place and where the rank brings nothing.
+// One rank's arrays for a case. A view; `in` is null in place and if the rank has no input.
 struct Arrays {
   void* in = nullptr;
   void* out = nullptr;
 };
 
-// Where and by whom.
+// A rank, and the number of ranks.
 struct Seat {
   int rank = 0;
   int ranks = 1;
 };
 
-// Writes the inputs of `subject` as `seed` tells, and into every other element what no result is.
+// Writes the inputs of `subject` for `seed`, and into every other element a value that is no
+// result.
 void fill(const Case& subject, Seat seat, std::uint32_t seed, Arrays arrays);
 
-// Compares the results with what `fill` with the same seed on every rank must give; it
-// looks at some of many millions of elements. Empty when all is right; else what is wrong first,
-// and how much is.
+// Compares the results with those that follow from `fill` with the same seed on every rank. Checks
+// a sample of very large arrays. Empty if all are right; else the first error, and the number of
+// errors.
 std::string check(const Case& subject, Seat seat, std::uint32_t seed, Arrays arrays);
 
 }  // namespace hocket::cli::bench

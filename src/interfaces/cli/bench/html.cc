@@ -91,7 +91,7 @@ class Page {
                        is_dashed(key) ? " dashed" : "");
   }
 
-  // In place is told apart only where both ways were measured.
+  // In place has a dash pattern only if both ways were measured.
   bool is_dashed(const Key& key) const { return key.in_place && findings_.plan.places.size() > 1; }
 
   std::string name_of_key(const Key& key) const {

@@ -30,7 +30,8 @@ Offer missing(std::string_view library, const std::string& what, const std::stri
   return offer;
 }
 
-// A library whose measuring program is not there. What is installed would not help a package.
+// Reports a library whose measuring program is missing. A package cannot be completed by installing
+// libraries, so its text differs.
 Offer not_built(std::string_view library, const std::string& mend) {
   if (fs::exists(measuring_programs())) return missing(library, "not found", mend);
   return missing(library,
@@ -56,7 +57,7 @@ Offer by_hocket_run(std::string_view library,
   return offer;
 }
 
-// A program that needs no launcher of its own.
+// A program that needs no launcher but `hocket run`.
 Offer by_itself(std::string_view library, const Placement& placement, const std::string& mend) {
   const fs::path peer = measuring_programs() / fmt::format("bench_{}", library);
   if (!fs::exists(peer)) return not_built(library, mend);
@@ -91,7 +92,7 @@ constexpr std::array kMpis{
         "then build again"},
 };
 
-// What transforms and multiplies over Debian's Open MPI.
+// Libraries of transforms and products over Debian's Open MPI.
 constexpr std::array kNumericPeers{
     Mpi{"fftw",
         Family::kOpenMpi,
@@ -130,7 +131,7 @@ Words mpich_options(const Placement& placement) {
   return {"-launcher", "fork", "-bind-to", units[int(placement.unit())]};
 }
 
-// Intel's is told by variables. Its shared memory alone needs no libfabric.
+// Intel MPI takes its options from variables. Its shared memory alone needs no libfabric.
 void be_intel_mpi(Launch& launch, const fs::path& launcher, const Placement& placement) {
   launch.environment = {{"I_MPI_ROOT", launcher.parent_path().parent_path()},
                         {"I_MPI_FABRICS", "shm"},
@@ -145,7 +146,8 @@ void be_intel_mpi(Launch& launch, const fs::path& launcher, const Placement& pla
 Offer by_mpi(const Mpi& mpi, const Placement& placement) {
   const fs::path peer = measuring_programs() / fmt::format("bench_{}", mpi.name);
   if (!fs::exists(peer)) return not_built(mpi.name, mpi.mend);
-  // The build writes a path, and tools/many_cores.sh --pack one that begins in this folder.
+  // The build writes an absolute path, and tools/many_cores.sh --pack a path relative to this
+  // folder.
   std::string line;
   std::getline(std::ifstream(peer.string() + ".launcher"), line);
   const std::string launcher = (peer.parent_path() / line).lexically_normal();

@@ -1,4 +1,4 @@
-// The libraries that a benchmark can measure, and how each is started on this machine.
+// The libraries that a benchmark can measure, and the commands that start them on this machine.
 #pragma once
 
 #include <string>
@@ -9,31 +9,31 @@
 
 namespace hocket::cli::bench {
 
-// hocket's own name among the libraries.
+// hocket's name among the libraries.
 inline constexpr std::string_view kHocket = "hocket";
 
-// Its engine that has symmetric memory too, where that is measured alone.
+// hocket's engine that also uses symmetric memory, when it is measured alone.
 inline constexpr std::string_view kPeerEngine = "peer";
 
-// A bare program for a few tasks, the mark to come near to. With two ranks it has symmetric memory,
-// too.
+// A bare program for a few tasks, as the target to come near to. With two ranks it has symmetric
+// memory, too.
 inline constexpr std::string_view kBare = "bare";
 
-// The names that --compare takes for collectives. On GPUs these are hocket's engines, each alone.
+// The names that --compare takes for collectives. On GPUs these are hocket's single engines.
 std::vector<std::string> comparable_libraries(bool on_gpu);
-// Those for what is numeric.
+// The names for numeric cases.
 std::vector<std::string> numeric_libraries();
 
-// A value: how to start a library, or why it cannot be and what to try.
+// A value: the command that starts a library, or the reason why it cannot start, and advice.
 struct Offer {
   Launch launch;
   std::string missing;  // empty where it can be started
 };
 
-// Processors that a rank is bound to, by each library's own options.
+// The unit to which each library's own options bind a rank.
 enum class Unit { kNone, kCore, kThread };
 
-// A value: where ranks lie.
+// A value: the placement of ranks on processors.
 struct Placement {
   int ranks = 1;
   int cores = 1;       // that this process may use
@@ -45,7 +45,7 @@ struct Placement {
     return ranks <= cores ? Unit::kCore : Unit::kThread;
   }
   bool binds() const noexcept { return unit() != Unit::kNone; }
-  // Ranks take turns, so that one that waits had better let others run.
+  // Ranks share processors, so a waiting rank should let others run.
   bool is_crowded() const noexcept { return ranks > processors; }
   bool on_gpu = false;   // arrays lie in GPUs' memory
   bool by_graph = true;  // there: calls are captured, and replayed
@@ -54,8 +54,8 @@ struct Placement {
 // `library` is kHocket or one of comparable_libraries().
 Offer find_library(std::string_view library, const Placement& placement);
 
-// Words by which `hocket` starts a rank of its own benchmark: a subcommand that help does not list,
-// and its options.
+// Words by which `hocket` starts a rank of its benchmark: a subcommand that help does not list, and
+// its options.
 inline constexpr const char* kWorkerSubcommand = "bench-worker";
 inline constexpr const char* kWorkerName = "--as";
 inline constexpr const char* kWorkerOnGpu = "--gpu";

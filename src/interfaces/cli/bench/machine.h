@@ -1,4 +1,4 @@
-// What a benchmark ran on: facts of the machine that its figures depend on.
+// Facts of the machine on which a benchmark's figures depend.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace hocket::cli::bench {
 
-// Names and values, in the order in which they are shown; what cannot be read is left out.
+// Names and values, in the order in which they are shown. Facts that cannot be read are left out.
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
 Facts machine_facts();

@@ -76,7 +76,7 @@ class PointRun {
     });
     Point rows;
     for (Entry& entry : entries_) {
-      // What a library did before it failed was not checked again.
+      // Calls of a library before it failed were not checked at the end, so they do not count.
       if (*entry.team != nullptr && !entry.row.times_us.empty()) {
         rows.push_back(std::move(entry.row));
       }
@@ -129,7 +129,8 @@ class PointRun {
     });
   }
 
-  // Whether symmetric memory makes a difference: on GPUs to those that write straight to it.
+  // True if symmetric memory makes a difference: on GPUs, for collectives that write straight to
+  // it.
   bool in_symmetric_memory(Collective collective) const {
     return plan_.plain != Memory::kCuda || writes_to_peers(collective);
   }
@@ -197,7 +198,7 @@ class PointRun {
 
   void check(Entry& entry, std::uint32_t seed) {
     Request request = request_for(Verb::kCheck, entry);
-    // Each point has numbers of its own, so that nothing left over can be taken for a result.
+    // Each point has different numbers, so that leftovers cannot be taken for results.
     request.seed = seed + 16 * static_cast<std::uint32_t>(entry.slot + entry.row.bytes);
     for (const Answer& answer : ask(entry, request)) {
       if (answer.outcome == Outcome::kWrong && entry.row.wrong.empty()) {

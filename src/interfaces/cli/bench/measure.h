@@ -1,7 +1,7 @@
-// Measuring: which cases, in which order, how often.
+// Measuring: the cases, their order, and the number of repetitions.
 //
-// All libraries are measured in turns, batch by batch, so that whatever else the machine does
-// meets them alike. While one is measured, the others' ranks sleep.
+// All libraries are measured in turns, batch by batch, so that other load on the machine affects
+// them alike. While one is measured, the others' ranks sleep.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@
 
 namespace hocket::cli::bench {
 
-// What to measure. A value.
+// The cases to measure, and with which effort. A value.
 struct Plan {
   std::vector<Collective> collectives;
   std::vector<std::size_t> sizes;  // bytes of the larger of a rank's buffers; N of what is numeric
@@ -30,12 +30,13 @@ struct Plan {
   int checks = 2;                       // of each case's results before it is measured
   int repeats = 9;                      // batches of each case
   std::chrono::milliseconds batch{30};  // how long a batch lasts, at least
-  // If given, batches are shortened such that all is measured by then; what is not is left out.
+  // If given, batches are shortened so that all is measured by then. Cases without time are left
+  // out.
   std::optional<std::chrono::steady_clock::time_point> end;
   std::chrono::seconds case_limit{60};  // of a library's part of a point, with `end`
 };
 
-// A library's way to do a case, measured. A value.
+// One library's measurements of a case. A value.
 struct Row {
   std::string library;
   Case subject;
@@ -56,20 +57,20 @@ struct Row {
   bool verified() const noexcept { return wrong.empty(); }
 };
 
-// Times of `row` over those of `peer`, of batches measured side by side: the median, and the middle
-// half. The ratio of two medians would compare batches that met different loads. A value.
+// Ratios of `row`'s times to `peer`'s, for batches measured side by side: the median and the middle
+// half. The ratio of two medians would compare batches under different loads. A value.
 struct Ratio {
   double median = 0;
   double low = 0;
   double high = 0;
 
-  // Below 1 only if both the middle half and the figure that is shown, of two digits, are.
+  // Below 1 only if both the middle half and the shown figure of two digits are below 1.
   enum class Side { kBelow, kEven, kAbove };
   Side side() const noexcept;
 };
 Ratio ratio_of(const Row& row, const Row& peer);
 
-// The value that `part` (0 to 1) of the values lie below; between two of them in proportion.
+// The value that a fraction `part` (0 to 1) of the values lie below; interpolated.
 double quantile_of(std::vector<double> values, double part);
 
 // One collective, dtype and size: the rows of all libraries, hocket's first.
@@ -84,7 +85,7 @@ struct Gap {
   std::string why;
 };
 
-// What happens on the way, for whoever shows it.
+// Callbacks for progress and problems.
 struct Listeners {
   std::function<void(const std::string& what)> progress;
   std::function<void(const Point&)> measured;
@@ -96,7 +97,7 @@ struct Listeners {
 };
 
 // Measures all of `plan`. A team that fails is ended, reported and set to null, and started again
-// before the next point; one that fails three times in a row waits for the next collective. Throws
+// before the next point. After three failures in a row it waits for the next collective. Throws
 // Interrupted.
 std::vector<Point> measure(const Plan& plan,
                            std::vector<std::unique_ptr<Team>>& teams,

@@ -26,7 +26,7 @@ std::array<Wave, kWaves> waves_of(std::uint32_t seed, std::size_t n) {
   return waves;
 }
 
-// What a slab holds: the indices of axis `cut` from first on; all of the others, in C order.
+// A rank's slab: the indices of axis `cut` from `first` on, and all of the other axes, in C order.
 struct Slabs {
   std::size_t n, share, cut, first;
   Slabs(const Case& subject, Seat seat, bool is_result)

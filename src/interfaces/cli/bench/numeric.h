@@ -1,5 +1,5 @@
-// Fourier transforms and products of matrices as `hocket bench` measures them: how they are spread,
-// what goes in, and whether the result is right. All libraries spread them alike.
+// Fourier transforms and matrix products in `hocket bench`: distribution, inputs, and check of the
+// results. All libraries distribute them alike.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace hocket::cli::bench {
 
-// A rank's part of an N x N matrix in blocks that are dealt out over a grid, along columns. A
+// A rank's part of an N x N matrix in block-cyclic distribution over a grid, along columns. A
 // value.
 struct MatrixPart {
   static constexpr std::size_t kBlock = 64;
@@ -21,13 +21,13 @@ struct MatrixPart {
   std::array<std::size_t, 2> place;  // of this rank in it
   std::size_t height, width;
   std::size_t count() const noexcept { return height * width; }
-  // The index in the whole of what lies at `local` along an axis.
+  // The index in the whole of the local index `local` along an axis.
   std::size_t whole(std::size_t axis, std::size_t local) const noexcept;
 };
 
-// The shape of a rank's arrays. Of kFft and kFftTransposed slabs of the first axis, and for the
-// result of the second; ranks have to divide N. Of kMatmul `in` is both factors, one after the
-// other.
+// The shape of a rank's arrays. kFft and kFftTransposed have slabs of the first axis; the result of
+// the latter is cut along the second. The ranks have to divide N. For kMatmul, `in` is both
+// factors, one after the other.
 Shape numeric_shape(const Case& subject, Seat seat) noexcept;
 
 // As fill and check in data.h.

@@ -105,7 +105,7 @@ std::vector<bool> places_of(const std::string& word) {
 
 namespace {
 
-// A table of costs wants many cases and no more precision than a choice: a minute for all.
+// A table of costs needs many cases, and only the precision of a choice: a minute for all.
 void make_quick(Plan& plan, const Arguments& arguments) {
   plan.memories = {Memory::kCuda, Memory::kSymmetric};
   plan.checks = 1;
@@ -133,7 +133,7 @@ void make_quick(Plan& plan, const Arguments& arguments) {
   }
 }
 
-// What of the positional words is numeric.
+// The positional words that name numeric cases.
 std::vector<Collective> numerics_of(const Arguments& arguments) {
   std::vector<Collective> numerics;
   for (const std::string& word : arguments.collectives) {

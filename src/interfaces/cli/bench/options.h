@@ -1,4 +1,4 @@
-// The options of `hocket bench`, and what they ask for.
+// The options of `hocket bench`, and the plan that follows from them.
 #pragma once
 
 #include <optional>
@@ -35,7 +35,7 @@ struct Arguments {
   std::string device = "host";
   std::string launch = "graph";
   std::string tune_file;
-  std::optional<int> repeats;  // these two by what is measured, where they are not given
+  std::optional<int> repeats;  // defaults of these two depend on the case
   std::optional<int> batch_ms;
   std::optional<int> seconds;  // for all of it
   int timeout_s = 60;
@@ -50,13 +50,13 @@ void add_options(CLI::App& command, Arguments& arguments);
 // names the option.
 Plan plan_of(const Arguments& arguments, int ranks);
 
-// Throws InvalidArgument where --algorithm names none that all of the collectives have.
+// Throws InvalidArgument unless --algorithm names an algorithm of all these collectives.
 void check_algorithm(const Arguments& arguments, const std::vector<Collective>& collectives);
 
-// Whether the arrays lie in GPUs' memory. Throws InvalidArgument where --device is neither.
+// True if the arrays lie in GPUs' memory. Throws InvalidArgument if --device is unknown.
 bool on_gpu(const Arguments& arguments);
 
-// The libraries to compare with. Throws InvalidArgument where there is none of that name.
+// The libraries to compare with. Throws InvalidArgument for an unknown name.
 std::vector<std::string> peers_of(const Arguments& arguments);
 
 }  // namespace hocket::cli::bench

@@ -115,8 +115,8 @@ class Desk {
     return Clock::now() - begin;
   }
 
-  // The time of the calls alone: a call's input is written again before it, as a program would, and
-  // the ranks meet, so that nobody waits for another's writing within the call.
+  // The time of the calls alone. Before each call its input is rewritten, as a program would do.
+  // Then the ranks meet, so that no call waits for another rank's writing.
   Clock::duration run_dirty(Slot& slot, long calls) {
     Clock::duration took{};
     for (long i = 0; i < calls; ++i) {

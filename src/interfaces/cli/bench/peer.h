@@ -1,4 +1,4 @@
-// One rank of a measured library: does what the command asks, one request after the other.
+// One rank of a measured library: serves the command's requests, one after the other.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,7 @@ struct Bound {
   Arrays arrays;
   std::function<void(long)> calls;
   std::vector<std::shared_ptr<void>> owners;  // of the arrays
-  // Where the calls are made on other arrays than these, a GPU's: bring these there, and back.
+  // If the calls use other arrays than these, on a GPU: copy these there, and back.
   std::function<void()> upload = [] {};
   std::function<void()> download = [] {};
 };
@@ -30,7 +30,7 @@ class Library {
   virtual Seat seat() const = 0;
   virtual std::string name() const = 0;
   virtual std::string version() const = 0;
-  // Why the library cannot do `subject`; alike on all ranks.
+  // The reason why the library cannot do `subject`; alike on all ranks. Absent: it can.
   virtual std::optional<std::string> refusal(const Case& subject) const = 0;
   virtual Bound bind(const Case& subject) = 0;
   virtual void barrier() = 0;
@@ -43,7 +43,7 @@ std::shared_ptr<void> ordinary_memory(std::size_t bytes);
 void bind_ordinary_arrays(Bound& bound, const Case& subject, Seat seat);
 
 // Answers the command until it closes the connection. Returns the process's exit code. Prints
-// what goes wrong on stderr, where the command picks it up.
+// errors on stderr, where the command collects them.
 int serve(Library& library);
 
 }  // namespace hocket::cli::bench

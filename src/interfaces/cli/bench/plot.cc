@@ -102,7 +102,7 @@ std::vector<double> ticks_of(const Axis& axis) {
   return ticks;
 }
 
-// Powers of two, about `most` of them.
+// Powers of two, about `most` in number.
 std::vector<double> size_ticks(const Interval& sizes, int most) {
   const double first = std::ceil(std::log2(sizes.low) - 1e-9);
   const double last = std::floor(std::log2(sizes.high) + 1e-9);

@@ -1,4 +1,4 @@
-// What a benchmark found: as a table on the terminal and as JSON.
+// The findings of a benchmark, as a table on the terminal, as JSON and as a page.
 #pragma once
 
 #include <cstdio>
@@ -11,21 +11,21 @@
 
 namespace hocket::cli::bench {
 
-// A library's ranks as they were started for one number of them. A value.
+// A library's ranks, started in one number. A value.
 struct Start {
   int ranks = 1;
   std::vector<std::string> processors;  // of each rank; empty where they did not start
   std::string launch;                   // the command line
 };
 
-// A library that took part, or that should have. A value.
+// A library that took part, or should have. A value.
 struct Participant {
   std::string name;
   std::string version;  // empty where it did not start
   std::vector<Start> starts;
 };
 
-// Everything that is known at the end. A value.
+// All results. A value.
 struct Findings {
   std::string command;
   std::string date;
@@ -38,11 +38,11 @@ struct Findings {
   std::vector<std::string> problems;
 };
 
-// The rows of other libraries that a row of hocket's is compared with: the same collective, in
-// place or not alike. Null where `library` has none.
+// The row of another library that a row of hocket's is compared with: the same collective, in place
+// or not alike. Null if `library` has none.
 const Row* counterpart(const Point& point, const Row& row, const std::string& library);
 
-// Prints points as they come, with a heading where the collective changes. One thread.
+// Prints points as they come, with a heading when the collective changes. One thread.
 class Table {
  public:
   Table(std::FILE* out, std::vector<std::string> peers) : out_(out), peers_(std::move(peers)) {}
@@ -59,10 +59,10 @@ class Table {
 
 std::string to_json(const Findings& findings);
 
-// The lines that HOCKET_COSTS names a file of, of all libraries but hocket's own choice.
+// The cost file that HOCKET_COSTS names: lines of all engines, without hocket's own choice.
 std::string to_cost_table(const Findings& findings);
 
-// One page that needs nothing else: plots, tables, configuration.
+// A self-contained page: plots, tables, configuration.
 std::string to_html(const Findings& findings);
 
 }  // namespace hocket::cli::bench

@@ -26,11 +26,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-// How long ranks get to leave by themselves before they are ended by force.
+// Time that ranks get to leave by themselves before they are killed.
 constexpr auto kGrace = std::chrono::seconds(5);
-// How long a library may take to start where it gets less time to answer.
+// Time that a library may take to start, even if its limit for answers is shorter.
 constexpr auto kLongestStart = std::chrono::seconds(60);
-// How much of a failed library's output is shown.
+// Bytes of a failed library's output that are shown.
 constexpr std::size_t kTailBytes = 2000;
 
 milliseconds until(Clock::time_point end) {
@@ -65,7 +65,7 @@ std::string describe_exit(int status) {
                          int output,
                          const sigset_t& mask,
                          pid_t parent) {
-  // A group of its own: Ctrl-C at the terminal reaches the command alone, which ends everybody.
+  // A separate process group: Ctrl-C at the terminal reaches the command alone, which ends all.
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) ::_exit(127);
@@ -99,7 +99,7 @@ void Interrupts::raise() const {
 Listener::Listener()
     : fd_(checked_fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0),
                      "cannot make a socket")) {
-  // Bound with the family alone, the kernel gives a free abstract name.
+  // If bind gets the family alone, the kernel chooses a free abstract name.
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   auto* generic = reinterpret_cast<sockaddr*>(&address);

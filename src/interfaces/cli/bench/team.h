@@ -73,7 +73,7 @@ class Listener {
   std::string token_;
 };
 
-// What to start, and with which variables beside this process's own. A value.
+// The command line to start, and variables to add to this process's. A value.
 struct Launch {
   std::string library;
   std::vector<std::string> arguments;  // the first is the program's path
@@ -98,7 +98,7 @@ class Team {
 
   const std::string& library() const noexcept { return library_; }
   const std::string& version() const noexcept { return version_; }
-  // Where each rank may run: "0", "0-3".
+  // The processors on which each rank may run: "0", "0-3".
   const std::vector<std::string>& processors() const noexcept { return processors_; }
 
   // Asks every rank and returns their answers, by rank. Throws TeamFailed at the first that fails.

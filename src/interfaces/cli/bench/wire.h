@@ -1,6 +1,6 @@
-// What `hocket bench` and the ranks of each library say to each other: one line of text a message,
-// over an AF_UNIX stream. The command asks, every rank answers once. A rank with nothing to do
-// blocks in `read_line`, so that a library that is not being measured uses no processor.
+// The protocol of `hocket bench` and the ranks of each library: one line of text a message, over an
+// AF_UNIX stream. The command asks, and every rank answers once. An idle rank blocks in
+// `read_line`, so that a library that is not being measured uses no processor.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +22,11 @@ class Channel {
 
   int fd() const noexcept { return fd_; }
   void write_line(std::string_view line);
-  // The next line, waiting for it; nothing when the other end has closed.
+  // Waits for the next line; absent when the other end has closed.
   std::optional<std::string> read_line();
-  // Takes what has come, without waiting. False when the other end has closed.
+  // Reads available data, without waiting. False when the other end has closed.
   bool receive();
-  // A line that has come as a whole.
+  // The next complete line, if there is one.
   std::optional<std::string> take_line();
 
  private:
@@ -34,7 +34,7 @@ class Channel {
   std::string received_;
 };
 
-// Connects to the command that started this process, by the variables that it has set.
+// Connects to the command that started this process, by variables that the command has set.
 inline constexpr const char* kSocketVariable = "HOCKET_BENCH_SOCKET";
 inline constexpr const char* kTokenVariable = "HOCKET_BENCH_TOKEN";
 Channel connect_to_command(const std::string& socket_name);
@@ -70,7 +70,7 @@ enum class Outcome : std::uint8_t {
   kDone,     // `nanoseconds` is the time of a run, 0 of anything else
   kWrong,    // results are not what they must be; `text` says where
   kRefused,  // the library cannot do this case; `text` says why
-  kFailed,   // the library failed; nothing more is to be expected of it
+  kFailed,   // the library failed, and answers no further requests
 };
 struct Answer {
   Outcome outcome = Outcome::kDone;
@@ -78,7 +78,7 @@ struct Answer {
   std::string text;
 };
 
-// Texts without a line's end. Parsing throws std::runtime_error that quotes the line.
+// Texts without an end of line. Parsing throws std::runtime_error that quotes the line.
 std::string to_line(const Hello& hello);
 std::string to_line(const Request& request);
 std::string to_line(const Answer& answer);

@@ -1,11 +1,11 @@
-// One rank of hocket's own, as a benchmark measures it.
+// One rank of hocket, as a benchmark measures it.
 #pragma once
 
 #include <string>
 
 namespace hocket::cli::bench {
 
-// How a rank takes part. A value.
+// Options of a rank. A value.
 struct WorkerOptions {
   std::string name;      // as which library it is shown
   bool on_gpu = false;   // arrays lie in a GPU's memory

@@ -30,7 +30,7 @@ std::vector<std::vector<int>> units_of(const std::vector<Processor>& processors,
   return units;
 }
 
-// The user has said how threads are to lie, or wants more a rank than its share.
+// True if the user has set the binding of threads, or wants more threads a rank than its share.
 bool has_other_wish(const EnvironmentBlock& environment, int processors_a_rank) {
   for (const char* name : {"OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY"}) {
     if (environment.has(name)) return true;

@@ -1,4 +1,4 @@
-// Which processors each rank runs on.
+// The binding of ranks to processors.
 #pragma once
 
 #include <sched.h>
@@ -11,8 +11,8 @@ namespace hocket::cli {
 
 enum class Binding {
   kNone,  // ranks run where this process may
-  kCore,  // each rank on cores of its own; an error where there are fewer than ranks
-  kAuto,  // the same where there are enough cores and the user has no other wish; else kNone
+  kCore,  // each rank has its own cores; an error if there are fewer cores than ranks
+  kAuto,  // kCore if there are enough cores and the user has set nothing else; else kNone
 };
 
 // A processor (hardware thread) that this process may use, and the core that it belongs to.
@@ -22,18 +22,19 @@ struct Processor {
   int core = 0;  // in its package
 };
 
-// Those in this process's affinity mask, the threads of a core side by side.
+// The processors in this process's affinity mask, the threads of a core side by side.
 std::vector<Processor> allowed_processors();
 
 // Distinct cores among them.
 int count_cores(const std::vector<Processor>& processors);
 
-// The processors of each of `ranks` ranks: disjoint, together all there are, whole cores where
-// there are as many cores as ranks. Empty where there are fewer processors than ranks. Pure.
+// The processors of each of `ranks` ranks. The sets are disjoint, and together have all processors.
+// They consist of whole cores if there are at least as many cores as ranks. Empty if there are
+// fewer processors than ranks. Pure.
 std::vector<cpu_set_t> share_out(const std::vector<Processor>& processors, int ranks);
 
-// What `binding` means here; empty: no binding. Throws InvalidArgument for kCore without enough
-// cores.
+// The processors of each rank for `binding`; empty: no binding. Throws InvalidArgument for kCore
+// without enough cores.
 std::vector<cpu_set_t> bind_ranks(Binding binding,
                                   const std::vector<Processor>& processors,
                                   int ranks,

@@ -7,7 +7,7 @@
 
 namespace hocket::cli {
 
-// A value: NAME=VALUE entries. Not shared between threads.
+// A value: NAME=VALUE entries. For one thread at a time.
 class EnvironmentBlock {
  public:
   // This process's own environment, as it stands.

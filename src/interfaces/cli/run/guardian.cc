@@ -27,7 +27,7 @@ struct Order {
   std::array<char, 128> store;  // kStart
 };
 
-// What runs in the guardian's process.
+// The loop that runs in the guardian's process.
 class GuardianLoop {
  public:
   GuardianLoop(LaunchPlan plan, Fd socket)
@@ -143,8 +143,8 @@ class GuardianLoop {
     pids_[index] = -1;
     --living_;
     const int rank = plan_.ranks[index].rank;
-    // A rank that fails because a peer died is often reapable before that peer, whose memory takes
-    // the kernel 45 ms a GiB to free: say who else is on the way out.
+    // A rank that fails because a peer died can often be reaped before that peer. The kernel takes
+    // 45 ms a GiB to free a dead process's memory. So this reports which others are ending.
     if (status != 0 && !said_who_is_ending_) {
       said_who_is_ending_ = true;
       for (std::size_t other = 0; other < pids_.size(); ++other) {

@@ -1,14 +1,14 @@
-// The guardian: the process that starts the ranks, is their parent, and ends all that they started
-// when the job is over, whichever way it ends.
+// The guardian is the ranks' parent process. It starts them, and kills all their descendants when
+// the job is over, however it ends.
 //
 //     launcher ── guardian ─┬─ rank 0 ── whatever rank 0 starts
 //                           └─ rank 1 ...
 //
-// It exists because nothing can be done by a process that was killed by SIGKILL. When the launcher
-// is gone (its end of the socket closes), the guardian kills its descendants; being a subreaper it
-// keeps even those whose parents have ended. When the guardian is gone, the kernel kills the ranks
-// (parent-death signal) and the launcher, a subreaper too, kills the rest. The guardian has one
-// thread, so it may fork; the launcher has the store's.
+// A process that was killed by SIGKILL cannot clean up, so a second one watches. When the launcher
+// is gone, its end of the socket closes, and the guardian kills its descendants. As a subreaper it
+// has even those whose parents have ended. When the guardian is gone, the kernel kills the ranks
+// (parent-death signal). The launcher, a subreaper too, kills the rest. The guardian has one
+// thread, so it may fork; the launcher also has the store's.
 #pragma once
 
 #include <sys/types.h>
@@ -22,7 +22,7 @@
 
 namespace hocket::cli {
 
-// From the guardian to the launcher, one a packet.
+// A report from the guardian to the launcher, one a packet.
 struct GuardianReport {
   enum class Kind : std::uint8_t {
     kStarted,     // value: the rank's pid
@@ -39,14 +39,14 @@ struct GuardianReport {
 // A resource: the launcher's link to its guardian. One thread.
 class Guardian {
  public:
-  // Forks. Must be called while the process has one thread. `in_child` closes, in the guardian, the
-  // descriptors that are the launcher's alone; the plan's are closed here.
+  // Forks. Call it while the process has one thread. `in_child` closes, in the guardian, the
+  // descriptors that belong to the launcher alone. This closes the plan's in the launcher.
   Guardian(LaunchPlan plan, const std::function<void()>& in_child);
 
-  // Starts the ranks; `store` and `size` are what they find in HOCKET_STORE and HOCKET_SIZE.
+  // Starts the ranks; `store` and `size` become HOCKET_STORE and HOCKET_SIZE.
   void start(const std::string& store, int size);
-  // Sends a signal to every rank that lives and to its process group. `from_terminal`: not to ranks
-  // in the foreground group, who have got it.
+  // Sends a signal to every living rank and its process group. `from_terminal`: leaves out ranks in
+  // the foreground group, which have already got it.
   void signal(int number, bool from_terminal = false);
 
   int fd() const noexcept { return socket_.get(); }  // readable when there is a report

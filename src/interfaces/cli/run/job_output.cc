@@ -56,7 +56,7 @@ JobOutput::JobOutput(JobOutputOptions options)
 std::string JobOutput::prefix(int rank, const Sink& sink) const {
   if (!options_.prefix) return {};
   if (!options_.colour_allowed || ::isatty(sink.fd()) == 0) return fmt::format("[{}] ", rank);
-  // Cyan, green, yellow, magenta, blue, and the bright ones of them; no red, that is for failures.
+  // Cyan, green, yellow, magenta, blue, and their bright variants; red is for failures.
   constexpr std::array kColours{36, 32, 33, 35, 34, 96, 92, 93, 95, 94};
   const int colour = kColours[static_cast<std::size_t>(rank) % kColours.size()];
   return fmt::format("\x1b[{}m[{}]\x1b[0m ", colour, rank);

@@ -1,4 +1,4 @@
-// All streams of a job and the two sinks they go to.
+// All output streams of a job, and the two sinks that they go to.
 #pragma once
 
 #include <poll.h>
@@ -25,30 +25,29 @@ class JobOutput {
  public:
   explicit JobOutput(JobOutputOptions options);
 
-  // The other end of a new stream of `rank`: its standard output or error.
+  // The write end of a new stream of `rank`: its standard output or error.
   enum class Kind { kOut, kErr };
   Fd add(int rank, Kind kind);
 
-  // A line of the launcher's own, to standard error.
+  // Prints a line of the launcher to standard error.
   void say(std::string_view line);
 
-  // One turn of an event loop: what to poll for, and what to do with the answer.
+  // One turn of an event loop: the descriptors to poll, and handling of the result.
   void add_to(std::vector<pollfd>& wait) const;
   void move(std::span<const pollfd> answer);
-  // Reads what a rank has written so far.
+  // Reads all that a rank has written so far.
   void drain(int rank);
-  // Unfinished lines of streams that have been silent for a while.
+  // Writes unfinished lines of streams that have been silent for a while.
   void flush_idle(Stream::Clock::time_point now);
   std::optional<Stream::Clock::time_point> next_flush() const;
 
-  // From here on nobody writes: a stream that has nothing is at its end.
+  // All writers have ended, so a stream without data is at its end.
   void writers_are_gone() { writers_are_gone_ = true; }
   // True while there is something to read or to write.
   bool is_open() const;
-  // What of the output could not be written, and why, for people; empty: nothing is known to be
-  // lost.
+  // Describes output that could not be written, and why, for people. Empty: no known loss.
   std::string lost() const;
-  // Gives up what has not been written. Also what a forked child does with its copy.
+  // Drops unwritten output. A forked child calls it on its copy.
   void abandon();
 
  private:

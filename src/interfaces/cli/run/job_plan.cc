@@ -38,7 +38,7 @@ void check_nodes(const RunOptions& options) {
   }
 }
 
-// Between hosts nobody hands a key over: it is in a file on each. On one host a fresh one does.
+// On one host the launcher hands a new key to the ranks. Between hosts each has the key in a file.
 Key find_key(const RunOptions& options, const EnvironmentBlock& environment) {
   if (options.nodes == 1 && options.key_file.empty()) return Key::generate();
   const std::string file =
@@ -49,7 +49,7 @@ Key find_key(const RunOptions& options, const EnvironmentBlock& environment) {
       "--key FILE, or set HOCKET_KEY_FILE");
 }
 
-// What ranks are told, which no user's value replaces.
+// Variables that ranks get from the launcher; a user's values do not replace them.
 constexpr std::array<std::string_view, 8> kOwnVariables{"HOCKET_RANK",
                                                         "HOCKET_SIZE",
                                                         "HOCKET_LOCAL_RANK",
@@ -108,8 +108,8 @@ rlim_t allow_open_files(int ranks) {
   return before;
 }
 
-// Blocks them and returns where they arrive. Those that were ignored when we were started (nohup)
-// stay so.
+// Blocks the signals that the launcher handles, and returns their signalfd. Signals that were
+// ignored at the start (nohup) stay ignored.
 Fd take_signals(sigset_t& mask_before) {
   ::signal(SIGPIPE, SIG_IGN);  // a reader that is gone is an error code
   ::signal(SIGCHLD, SIG_DFL);

@@ -1,4 +1,4 @@
-// From options to a plan: everything about a job that can be refused is refused here, before any
+// Makes a plan from options. Everything about a job that can be refused is refused here, before any
 // process is started.
 #pragma once
 
@@ -21,7 +21,7 @@ struct JobPlan {
   Fd signals;       // a signalfd: what the launcher is told while it runs
 };
 
-// Why the program of a job cannot be run: ends `hocket run` with the code that a shell has for it.
+// The program of a job cannot be run. Ends `hocket run` with the exit code that a shell uses.
 class ProgramError : public InvalidArgument {
  public:
   ProgramError(const std::string& message, int exit_code)
@@ -32,9 +32,9 @@ class ProgramError : public InvalidArgument {
   int exit_code_;
 };
 
-// On several hosts, where this is not the first of them, it waits for their launchers. Blocks, from
-// here on, the signals that the launcher handles. Throws InvalidArgument (ProgramError for the
-// program), RendezvousError and SystemError.
+// On a host that is not the first, waits for the others' launchers. Blocks the signals that the
+// launcher handles. Throws InvalidArgument (ProgramError for the program), RendezvousError and
+// SystemError.
 JobPlan plan_job(const RunOptions& options);
 
 }  // namespace hocket::cli

@@ -49,8 +49,8 @@ std::string RankEnd::how() const {
                      WCOREDUMP(status) ? ", core dumped" : "");
 }
 
-// Nothing that a rank does about a peer's death raises SIGSEGV or SIGKILL; an exception that nobody
-// catches does raise SIGABRT; most exit with an error.
+// A rank never raises SIGSEGV or SIGKILL because a peer died. An uncaught exception raises SIGABRT,
+// and most ranks exit with an error.
 static int likelihood_of_being_first(const RankEnd& end) {
   if (!end.by_signal()) return 0;
   return WTERMSIG(end.status) == SIGABRT ? 1 : 2;
@@ -70,7 +70,7 @@ void JobState::ended(RankEnd end) {
   ended_.insert(end.rank);
   const bool was_suspect = std::erase(suspects_, end.rank) > 0;
   if (end.failed() && failures_.empty()) {
-    // Who left before it, and is ending still.
+    // Ranks that said goodbye before it, and have not ended yet, are suspects, too.
     for (const int rank : goodbyes_) {
       if (rank == end.rank) break;
       if (is_local(rank) && !ended_.contains(rank)) ending(rank);
@@ -80,7 +80,7 @@ void JobState::ended(RankEnd end) {
 }
 
 const RankEnd& JobState::culprit() const {
-  // Of those alike the first in this order.
+  // The first of equally likely ones in this order.
   const auto order = [&](const RankEnd& end) {
     const auto goodbye = std::ranges::find(goodbyes_, end.rank);
     return std::pair(-likelihood_of_being_first(end), goodbye - goodbyes_.begin());

@@ -1,4 +1,4 @@
-// What has become of a job's ranks, and what that means: pure bookkeeping, no system calls.
+// The state of a job's ranks, and its conclusions: pure bookkeeping, no system calls.
 #pragma once
 
 #include <sys/types.h>
@@ -9,10 +9,10 @@
 
 namespace hocket::cli {
 
-// "SIGSEGV"; "signal 42" where it has no name.
+// "SIGSEGV"; "signal 42" for a signal without a name.
 std::string signal_name(int number);
 
-// How a rank ended.
+// The end of a rank.
 struct RankEnd {
   int rank = -1;
   pid_t pid = -1;
@@ -21,7 +21,7 @@ struct RankEnd {
 
   bool failed() const noexcept { return status != 0 || start_error != 0; }
   bool by_signal() const noexcept;
-  // What a shell would say: the code, or 128 + the signal, or 126 and 127 for no start.
+  // The exit code as in a shell: the code, or 128 + the signal, or 126 and 127 if it did not start.
   int exit_code() const noexcept;
   // "was killed by SIGSEGV (Segmentation fault)"
   std::string how() const;
@@ -32,17 +32,17 @@ struct RankEnd {
 // A value: one thread.
 class JobState {
  public:
-  // Of ranks `first` to first + ranks - 1.
+  // For ranks `first` to first + ranks - 1.
   explicit JobState(int ranks, int first = 0)
       : pids_(static_cast<std::size_t>(ranks), -1), living_(ranks), first_(first) {}
 
   void started(int rank, pid_t pid) { pids_[static_cast<std::size_t>(rank - first_)] = pid; }
-  // Its end has begun; it may have begun before the first failure that was seen.
+  // The rank's end has begun, perhaps before the first failure that was seen.
   void ending(int rank);
-  // It has left the job; told in the order of the goodbyes, each as often as one likes. A rank that
-  // was first to leave has not failed by what a later one did, even if its process ends later.
+  // The rank has left the job. Called in the order of the goodbyes; repetition is harmless. A rank
+  // that left earlier has not failed because of a later one, even if its process ends later.
   void said_goodbye(int rank);
-  // Ends are told in the order in which they were seen.
+  // Called in the order in which ends were seen.
   void ended(RankEnd end);
 
   pid_t pid(int rank) const { return pids_[static_cast<std::size_t>(rank - first_)]; }
@@ -51,9 +51,9 @@ class JobState {
   // True while a rank that may have failed first has not been seen to end.
   bool awaits_suspects() const noexcept { return !suspects_.empty(); }
   const std::vector<int>& suspects() const noexcept { return suspects_; }
-  // The failure that the others follow from, as far as can be told: of those seen first or under
-  // way by then, the one that no peer's death explains (a signal rather than an exit with an
-  // error), and of those alike the one whose rank was first to leave the job.
+  // The failure that probably caused the others. Candidates are the first seen, and those that had
+  // begun by then. A signal is preferred to an exit with an error, as no peer's death explains it.
+  // The rank that left the job first wins a tie.
   const RankEnd& culprit() const;
   int failures() const noexcept { return static_cast<int>(failures_.size()); }
 

@@ -1,4 +1,4 @@
-// What the ranks are to be: all that is settled before the first process is forked.
+// The plan of the ranks: all that is settled before the first process is forked.
 #pragma once
 
 #include <sched.h>
@@ -20,8 +20,8 @@ struct RankPlan {
   EnvironmentBlock environment;  // without HOCKET_STORE and HOCKET_SIZE
   Fd in, out, err;
   std::optional<cpu_set_t> cpus;  // absent: as inherited
-  // With a process group of its own a rank gets the terminal's signals through the launcher alone.
-  // A rank that reads the terminal must stay in the foreground group.
+  // In a separate process group, a rank gets the terminal's signals through the launcher alone. A
+  // rank that reads the terminal must stay in the foreground group.
   bool own_process_group = true;
 };
 
@@ -36,7 +36,7 @@ struct LaunchPlan {
   rlim_t open_files = 0;       // the soft limit that the launcher was started with
 };
 
-// The descriptor by which a rank finds the job's key.
+// The descriptor from which a rank reads the job's key.
 inline constexpr int kKeyFd = 3;
 
 }  // namespace hocket::cli

@@ -72,12 +72,12 @@ class Launcher {
   }
 
  private:
-  // On several hosts that of host 0 serves for all. One host needs no network.
+  // Starts the store's server. On several hosts, host 0's serves all. One host needs no network.
   std::optional<StoreServer> serve() const {
     StoreServer::Options options{.key = key_, .job = job_, .size = size_};
     options.address = fmt::format("unix:hocket-{}-{}", ::geteuid(), job_);
     if (options_.nodes > 1) {
-      // How many ranks there will be is not known yet.
+      // The number of ranks is not known yet.
       options.size = 0;
       options.max_clients = kMaxClients;
       options.max_strangers = kMaxClients / 2;
@@ -89,7 +89,7 @@ class Launcher {
     return StoreServer(std::move(options));
   }
 
-  // Of the store that is served here; it outlives who asks.
+  // Number of clients of the store that is served here; the store outlives its callers.
   std::function<std::optional<std::size_t>()> store_clients() const {
     if (!store_) return {};
     return [this] { return std::optional(store_->clients()); };
@@ -198,7 +198,7 @@ class Launcher {
   }
 
   void ended(const RankEnd& end) {
-    // What it said last belongs before what is said about it.
+    // The rank's last output comes before the report of its end.
     output_.drain(end.rank);
     const bool first_failure = end.failed() && !state_.has_failure();
     if (store_) {
@@ -367,7 +367,7 @@ class Launcher {
   }
 
   const RunOptions& options_;
-  std::optional<StoreServer> store_;  // on several hosts that of the first has it
+  std::optional<StoreServer> store_;  // on several hosts, only the first has it
   int first_rank_;
   JobState state_;
   int size_;  // ranks of the job; on host 0 of several not known at first

@@ -1,4 +1,4 @@
-// The launcher: starts a job's ranks, shows their output, and sees to it that all of them end.
+// The launcher starts a job's ranks, shows their output, and makes sure that all of them end.
 #pragma once
 
 #include <chrono>
@@ -10,7 +10,7 @@
 
 namespace hocket::cli {
 
-// What `hocket run` was told.
+// The options of `hocket run`.
 struct RunOptions {
   int ranks = 1;                         // on this host
   std::vector<std::string> command;      // the program and its arguments
@@ -19,16 +19,16 @@ struct RunOptions {
   bool prefix = true;  // of output lines, with more than one rank
   bool quiet = false;  // standard output of rank 0 alone
   bool verbose = false;
-  bool keep_going = false;  // ranks that fail end nobody else
+  bool keep_going = false;  // a failed rank does not end the others
   std::string log_dir;      // empty: none
   std::string trace_dir;    // likewise
   std::string audit_dir;    // likewise
   std::string metrics;      // where they are served; likewise
   std::optional<std::chrono::milliseconds> timeout;
-  // How long ranks have to end by themselves once another has failed: within milliseconds they know
-  // of it, and have an error to raise, something to save.
+  // Time that ranks have to end by themselves once another has failed. They know within
+  // milliseconds, and need time to raise an error or save data.
   std::chrono::milliseconds grace{1000};
-  // A job of several hosts, each with a launcher of its own.
+  // A job of several hosts, each with a separate launcher.
   int nodes = 1;
   int node_rank = 0;
   std::string rendezvous;  // "host:port" of the first
@@ -38,15 +38,15 @@ struct RunOptions {
 // On one host.
 inline constexpr int kMaxRanks = 1024;
 
-// How long ranks have between being asked to end and being killed.
+// Time between the request to end and the kill.
 inline constexpr std::chrono::milliseconds kGraceAfterTerm{1000};
 inline constexpr std::chrono::milliseconds kGraceAfterSignal{5000};
 
 inline constexpr int kExitTimeout = 124;  // as timeout(1)
 
-// Runs the job to its end; returns what `hocket run` exits with. Must be called while the process
-// has one thread, once. Messages go to standard error. Throws InvalidArgument and SystemError where
-// no rank could be started.
+// Runs the job to its end; returns the exit code of `hocket run`. Call it once, while the process
+// has one thread. Messages go to standard error. Throws InvalidArgument and SystemError if no rank
+// could be started.
 int launch(const RunOptions& options);
 
 }  // namespace hocket::cli

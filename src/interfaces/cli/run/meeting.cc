@@ -42,7 +42,7 @@ std::shared_ptr<Store> connect(const RunOptions& options,
                         .timeout = patience(options)});
 }
 
-// Says what this launcher was told, and takes the host's number by it.
+// Announces this launcher's options, and thereby claims its host's number.
 void announce(Store& store, const RunOptions& options) {
   const std::string mine = fmt::format("{} {}", options.nodes, options.ranks);
   if (!store.compare_and_set(name_of(options.node_rank), std::nullopt, as_bytes(mine))) return;

@@ -1,9 +1,9 @@
-// How the launchers of a job of several hosts learn how many ranks each has, by the job's store and
-// before any rank is started. Host 0's launcher, which serves the store, gathers and judges:
+// The launchers of a job of several hosts exchange their numbers of ranks, by the job's store and
+// before any rank is started. Host 0's launcher serves the store, collects the numbers and decides:
 //
-//   launcher/I          "NNODES RANKS", from host I's launcher, whose number is taken by that
+//   launcher/I          "NNODES RANKS", from host I's launcher; this also claims the number I
 //   launcher/layout     from host 0's: "yes" and the number of ranks of each host, or "no" and why
-//   launcher/informed   counts those who have read a "no", so that host 0 does not go before
+//   launcher/informed   counts the launchers that have read a "no", so that host 0 stays until then
 //
 // Ranks are numbered by host, and then within it.
 #pragma once
@@ -26,24 +26,24 @@ struct Layout {
   int size = 0;
 };
 
-// For a launcher that is not host 0's: waits for the others, five minutes or --timeout at most.
-// Throws InvalidArgument for options that contradict those of other hosts, RendezvousError where
-// host 0's launcher or another one does not come.
+// For a launcher other than host 0's: waits for the others, five minutes or --timeout at most.
+// Throws InvalidArgument for options that contradict other hosts' options. Throws RendezvousError
+// if another launcher does not come.
 Layout ask_for_layout(const RunOptions& options, const Key& key, const std::string& job);
 
 // Host 0's part. A resource; one thread.
 class Meeting {
  public:
-  // `address`: the store's, which this process serves. Throws RendezvousError.
+  // `address` is the store's, which this process serves. Throws RendezvousError.
   Meeting(const RunOptions& options,
           const Key& key,
           const std::string& job,
           const std::string& address);
 
-  // Looks who has come; never waits, but for the others to have read why it throws. Absent:
-  // somebody has not come. Throws as ask_for_layout does, on all hosts alike.
+  // Checks which launchers have come. Waits only before it throws, until the others have read the
+  // reason. Absent: a launcher is missing. Throws as ask_for_layout does, on all hosts alike.
   std::optional<Layout> look();
-  // Once, after ten seconds: who has not come. Else empty.
+  // Once, after ten seconds, names the missing hosts; else empty.
   std::string long_wait();
 
  private:

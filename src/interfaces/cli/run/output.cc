@@ -49,7 +49,7 @@ void Sink::write_some() {
     const ssize_t written = ::write(fd_, pending_.data() + written_, length);
     if (written < 0 && (errno == EINTR || errno == EAGAIN)) return;
     if (written < 0) {
-      // Who closed the other end of a pipe wants no more; a closed descriptor was never wanted.
+      // The reader has closed the pipe, or the descriptor was closed from the start: no error.
       if (errno != EPIPE && errno != EBADF) error_ = errno;
       return abandon();
     }

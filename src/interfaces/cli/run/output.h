@@ -1,11 +1,11 @@
 // The ranks' output: many streams into one terminal, file or pipe, whole lines at a time.
 //
-// A line ends with '\n' or '\r' (progress bars). What a rank writes without an end of line is held
-// back until the end comes, until the rank has been silent for kIdle, or until it is longer than
-// kLongestLine. A line that long goes out in pieces, and has its sink to itself until it ends, its
-// rank is silent, or it is longer than kLongestKept. So lines of two ranks never mix, and a prompt
-// still shows. Nothing is buffered without bound: while a sink is not read, or is another's, the
-// ranks that write to it are not read.
+// A line ends with '\n' or '\r' (progress bars). Text without an end of line is held back until the
+// end comes. It is written earlier if the rank is silent for kIdle, so that a prompt shows, or if
+// the text exceeds kLongestLine. A longer line is written in pieces. It keeps its sink for itself
+// until it ends, its rank is silent, or it exceeds kLongestKept. So lines of two ranks never mix.
+// Buffers are bounded: while a sink is not read, or is kept for another rank, the ranks that write
+// to it are not read.
 #pragma once
 
 #include <sys/types.h>
@@ -25,8 +25,8 @@ inline constexpr std::size_t kLongestLine = std::size_t{1} << 16;
 inline constexpr std::size_t kLongestKept = std::size_t{1}
                                             << 24;  // others wait no longer than that
 
-// A resource: where lines go; the descriptor is not owned. One thread. Never blocks, but for a
-// terminal or pipe that takes less than one page although it said it was ready.
+// A resource: the destination of lines; the descriptor is not owned. One thread. Never blocks,
+// except on a terminal or pipe that takes less than a page although it said it was ready.
 class Sink {
  public:
   explicit Sink(int fd) noexcept : fd_(fd) {}
@@ -34,27 +34,27 @@ class Sink {
   int fd() const noexcept { return fd_; }
   bool wants_to_write() const noexcept { return !pending_.empty() && !broken_; }
   bool is_full() const noexcept { return pending_.size() >= kFull; }
-  // Nobody reads it any more.
+  // True if the reader is gone.
   bool is_broken() const noexcept { return broken_; }
-  // What made writing fail (errno), other than a reader that went away; 0: nothing.
+  // The error (errno) of a failed write, except for a reader that went away; 0: none.
   int error() const noexcept { return error_; }
 
-  // Adds a piece of a line, or a whole one, of `owner` (any number that tells streams apart).
-  // `prefix` goes before it where it begins a line.
+  // Adds a line, or a piece of one, of `owner`, a stream's number. `prefix` goes before the start
+  // of a line.
   void put(int owner, std::string_view prefix, std::string_view text);
   // Ends a line that `owner` has left unfinished, if it is the last.
   void end_line(int owner);
-  // A long line of `owner` is under way: until it has ended, or is given up, others wait.
+  // Keeps the sink for a long line of `owner`. Others wait until it has ended or is let go.
   void keep_for(int owner) noexcept { kept_for_ = owner; }
   void let_go(int owner) noexcept {
     if (kept_for_ == owner) kept_for_ = kNobody;
   }
   bool is_for(int owner) const noexcept { return kept_for_ == kNobody || kept_for_ == owner; }
-  // Adds a line of the launcher's own.
+  // Adds a line of the launcher.
   void put_line(std::string_view text);
-  // Gives up what is pending and everything to come.
+  // Drops pending and all future output.
   void abandon() noexcept;
-  // Writes what the descriptor, known to be ready, takes at once.
+  // Writes as much as the descriptor, known to be ready, takes at once.
   void write_some();
 
  private:
@@ -98,7 +98,7 @@ class Stream {
   void last_read(Clock::time_point time) noexcept { last_read_ = time; }
   void flush_partial();
   void close();
-  // What ended the log (errno); 0: nothing.
+  // The error (errno) that ended the log; 0: none.
   int log_error() const noexcept { return log_error_; }
 
  private:

@@ -5,11 +5,11 @@
 
 namespace hocket::cli {
 
-// What a shell uses for the same.
+// The exit codes that a shell uses.
 inline constexpr int kExitNotExecutable = 126;
 inline constexpr int kExitNotFound = 127;
 
-// A value: where a program is, or why it cannot be run.
+// A value: the path of a program, or the reason why it cannot be run.
 struct Program {
   std::string path;     // empty where it cannot be run
   std::string problem;  // then: what is wrong and what to try

@@ -15,8 +15,8 @@ namespace {
 
 void close_on_exec_from(int first) {
   if (::syscall(SYS_close_range, first, ~0u, CLOSE_RANGE_CLOEXEC) == 0) return;
-  // Refused, or older than Linux 5.11. Those that are open alone: the limit may be a thousand
-  // million.
+  // The call is refused, or the kernel is older than 5.11. Only open descriptors are closed, as the
+  // limit may be a thousand million.
   DIR* open = ::opendir("/proc/self/fd");
   const long limit = open == nullptr ? ::sysconf(_SC_OPEN_MAX) : 0;
   while (const dirent* entry = open == nullptr ? nullptr : ::readdir(open)) {

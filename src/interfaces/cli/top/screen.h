@@ -1,4 +1,4 @@
-// A terminal that is drawn anew in place, and whose keys come one by one.
+// A terminal that is redrawn in place, and whose keys are read one by one.
 #pragma once
 
 #include <termios.h>
@@ -14,14 +14,14 @@ namespace hocket::cli {
 
 enum class Key : std::uint8_t { kUp, kDown, kEnter, kBack, kQuit, kResize, kLetter };
 
-// A value. `letter`: of kLetter.
+// A value. `letter` is set for kLetter.
 struct Pressed {
   Key key = Key::kLetter;
   char letter = '\0';
 };
 
-// A resource: standard input and output, which it gives back as they were. One; one thread. While it
-// lives, signals that end a program come as kQuit.
+// A resource: standard input and output, restored at the end. One instance; one thread. During its
+// life, signals that end a program are returned as kQuit.
 class Screen {
  public:
   Screen();
@@ -37,7 +37,7 @@ class Screen {
 
  private:
   void measure();
-  // The first of the keys that have come.
+  // Takes the first of the keys that have been pressed.
   Pressed take_key();
 
   termios before_{};
@@ -47,7 +47,7 @@ class Screen {
   int lines_ = 24;
 };
 
-// Of standard output; 80 where it is no terminal.
+// The width of standard output; 80 if it is no terminal.
 int columns_of_output();
 
 }  // namespace hocket::cli

@@ -172,7 +172,7 @@ std::vector<const LiveRank*> in_order(const LiveJob& job, SortedBy sorted) {
       case SortedBy::kRank:
         return 0.0;
       case SortedBy::kWaiting:
-        return rank->waiting;  // who waits least is whom the others wait for
+        return rank->waiting;  // the rank that waits least is the one that others wait for
       case SortedBy::kBytes:
         return -rank->bytes_per_s;
       case SortedBy::kSince:

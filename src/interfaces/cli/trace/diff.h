@@ -1,13 +1,14 @@
-// What `hocket trace` shows of audits: where two runs part, and where numbers ceased to be finite.
+// `hocket trace` on audits: the first difference of two runs, and the first numbers that are not
+// finite.
 #pragma once
 
 #include <string>
 
 namespace hocket::cli {
 
-// Exit code: 0 where the runs do not differ, 1 where they do, 2 where they cannot be compared.
+// Exit code: 0 if the runs are equal, 1 if they differ, 2 if they cannot be compared.
 int show_difference(const std::string& first, const std::string& second);
-// A line, if the job has kept an audit that has such a number.
+// Prints a line if the job has an audit with such a number.
 void print_non_finite(const std::string& folder);
 
 }  // namespace hocket::cli

@@ -56,7 +56,7 @@ std::string unix_meeting(std::string_view what) {
              : fmt::format("unix:hocket-{}-{:016x}", ::geteuid(), base::hash_of(what));
 }
 
-// Where the ranks meet when an address was given.
+// The address at which ranks meet when one was given.
 std::string meeting_at(const std::string& text, std::string_view what, const LaunchInfo& launch) {
   const auto address = rendezvous::parse_address(text, what);
   const auto* tcp = std::get_if<os::HostPort>(&address);
@@ -69,8 +69,8 @@ std::string meeting_at(const std::string& text, std::string_view what, const Lau
   return has_no_key && os::is_loopback(tcp->host) ? unix_meeting(std::to_string(tcp->port)) : text;
 }
 
-// Where they meet when nobody said so: where the launcher says rank 0 is, if there is a key and it
-// does not say that all ranks are here; else on this host, if they are all here.
+// The address at which ranks meet when none was given. It is rank 0's address from the launcher, if
+// there is a key and ranks may be on several hosts. It is on this host, if all ranks are here.
 std::string default_meeting(const LaunchPlace& place, const LaunchInfo& launch) {
   const bool is_trusted = launch.key || launch.trust_network;
   const bool may_span = place.local_rank < 0 || place.local_size < place.size;
@@ -129,8 +129,8 @@ LaunchInfo detect_launch(const InitOptions& options) {
     launch.local_size = 1;
     return launch;
   }
-  // Jobs that are given one address are told apart by their launchers' names for them. Hydra has
-  // none that every rank surely finds.
+  // Jobs that are given the same address are told apart by their launchers' names for them. Hydra
+  // has no name that every rank is sure to find.
   const bool all_are_here = place.local_size == place.size && place.launcher != "MPICH";
   if (launch.job.empty() && all_are_here) launch.job = place.meeting;
   launch.key = find_key(options, place);

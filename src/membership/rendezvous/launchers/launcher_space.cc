@@ -39,7 +39,7 @@ void read_digits(const std::string& text, std::span<std::byte> bytes) {
   }
 }
 
-// Every call has keys of its own, as nothing that was put can be put again.
+// Every call uses new keys, as a value cannot be put twice.
 class SpaceBootstrap final : public Bootstrap {
  public:
   SpaceBootstrap(std::unique_ptr<LauncherSpace> space, const LaunchPlace& place)

@@ -1,5 +1,5 @@
-// What MPI's launchers offer the processes that they start: a space of keys and values, by which
-// ranks on several hosts can tell each other an address and a key before they have met.
+// The key-value space that MPI's launchers offer their processes. Ranks on several hosts use it to
+// exchange an address and a key before they have met.
 #pragma once
 
 #include <memory>
@@ -17,14 +17,14 @@ class LauncherSpace {
  public:
   virtual ~LauncherSpace() = default;
   virtual void put(const std::string& key, const std::string& value) = 0;
-  // What all ranks have put can be got by all afterwards. Collective; waits for all.
+  // Makes all values that ranks have put available to all. Collective; waits for all.
   virtual void fence() = 0;
   virtual std::string get(int rank, const std::string& key) = 0;
 };
 
-// Hydra's, also spoken by Slurm: PMI 1 over the descriptor PMI_FD. Null where there is none.
+// Hydra's, also spoken by Slurm: PMI 1 over the descriptor PMI_FD. Null if there is none.
 std::unique_ptr<LauncherSpace> open_pmi_space();
-// Open MPI's, also spoken by Slurm: PMIx by its library. Null where the launcher has none, or the
+// Open MPI's, also spoken by Slurm: PMIx by its library. Null if the launcher has none, or the
 // library is not installed.
 std::unique_ptr<LauncherSpace> open_pmix_space();
 
@@ -32,9 +32,9 @@ std::unique_ptr<LauncherSpace> open_pmix_space();
 std::unique_ptr<Bootstrap> make_space_bootstrap(std::unique_ptr<LauncherSpace> space,
                                                 const LaunchPlace& place);
 
-// A job that a launcher of MPI has started on several hosts, and how its ranks can meet. Absent
-// where options or variables say how, where all ranks are on this host, or where the launcher has
-// no such space.
+// A job that a launcher of MPI has started on several hosts, and the bootstrap of its ranks. Absent
+// if options or variables say how to meet, if all ranks are on this host, or if the launcher has no
+// such space.
 struct LauncherMeeting {
   std::string launcher;
   std::unique_ptr<Bootstrap> bootstrap;  // null: absent

@@ -1,5 +1,5 @@
-// PMIx by its library, loaded where it is installed; of its interface as much as is used here,
-// which has been the same since version 2.
+// PMIx by its library, loaded if it is installed. The declarations cover only the part that is used
+// here, which has been the same since version 2.
 #include <dlfcn.h>
 #include <fmt/format.h>
 
@@ -48,8 +48,8 @@ struct PmixFunctions {
   }
 };
 
-// The launcher takes a process that does not end PMIx for a failed one; and PMIx, once ended,
-// cannot begin again, as MPI may want later. So it ends with the process.
+// The launcher takes a process that does not end PMIx for a failed one. Once ended, PMIx cannot
+// begin again, as MPI may want later. So it ends with the process.
 class Ending {
  public:
   explicit Ending(int (*finalize)(const void*, std::size_t)) : finalize_(finalize) {}

@@ -1,4 +1,4 @@
-// The client's side of an established connection: many threads, one socket, no thread of its own.
+// The client's side of an established connection: many threads, one socket, no extra thread.
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -42,7 +42,7 @@ bool may_wait(Op op) noexcept {
 
 Duration sum(Duration a, Duration b) noexcept { return a > kForever - b ? kForever : a + b; }
 
-// A resource. One of the threads that wait for an answer works the socket for all of them.
+// A resource. One of the threads that wait for an answer works the socket for all.
 class Client final : public MemberStore {
  public:
   Client(Established established, const StoreClientOptions& options)
@@ -138,12 +138,13 @@ class Client final : public MemberStore {
       asked_.emplace(asked.id, asked.slot);
       send_some();
     }
-    // Whoever works the socket must learn that there is more to send.
+    // The thread that works the socket must learn that there is more to send.
     if (!to_send_.empty() && is_worked_) wakeup_.notify();
     return asked;
   }
 
-  // Nobody relies on this thread now: who works the socket has told the others when it stopped.
+  // No other thread depends on this one now: the one that worked the socket notified the others
+  // when it stopped.
   void look_for_interrupt(std::unique_lock<std::mutex>& lock, std::uint32_t id) {
     lock.unlock();
     try {
@@ -214,7 +215,7 @@ class Client final : public MemberStore {
       if (frame.state == Frame::State::kIncomplete) break;
       auto parsed = parse_reply(frame.payload);
       if (!parsed) return false;
-      // A late answer to who has given up finds nobody.
+      // A late answer to a thread that gave up is dropped.
       if (const auto found = asked_.find(parsed->id); found != asked_.end()) {
         *found->second = std::move(parsed->reply);
       }

@@ -12,11 +12,11 @@ namespace {
 // Above these nothing more is read from the client until it has taken its answers, or got some.
 constexpr std::size_t kMaxQueuedBytes = std::size_t{4} << 20;
 constexpr std::size_t kMaxUnanswered = 4096;
-// What one connection may bring before the others have their turn.
+// Bytes of one connection that are handled before the others have their turn.
 constexpr std::size_t kTurnBytes = std::size_t{1} << 20;
 // Values up to this go out with their answer's frame, in one piece.
 constexpr std::size_t kCopiedBytes = 4096;
-// Whose room is kept for the next, in answers.
+// Number of answers whose buffer is kept for the next ones.
 constexpr std::size_t kKeptAnswers = 8;
 
 }  // namespace
@@ -159,7 +159,7 @@ bool Connection::take_proof(std::span<const std::byte> payload) {
       introduction->hello_payload, introduction->challenge_payload, channel_->binding());
   const bool is_proved = equal(proof->mac, transcript.client_mac(context_.key)) &&
                          introduction->hello.trust == context_.trust;
-  // With the port that this is, as a proof holds for that one alone.
+  // The verdict contains the server's real port, as a proof is valid for that port alone.
   Verdict verdict{.decision = Decision::kNoProof, .fact = os::local_port(channel_->fd())};
   if (is_proved) {
     verdict = context_.owner.judge(*this, introduction->hello);
@@ -203,7 +203,7 @@ void Connection::send_payload(const Bytes& payload) {
   flush();
 }
 
-// May be called while the owner is at work, so that closing is put off to a turn of its own.
+// May be called while the owner is at work, so closing is put off to a later turn.
 void Connection::flush() {
   is_full_ = false;
   while (stage_ != Stage::kClosed && first_ < to_send_.size()) {
@@ -241,7 +241,7 @@ void Connection::settle() {
                                     .write = is_full_};
   if (wanted == interest_) return;
   try {
-    // Whatever the channel has taken in meanwhile, the descriptor will not tell of it.
+    // The descriptor does not become readable again for data that the channel already holds.
     if (wanted.read && !interest_.read) context_.owner.put_off(*this);
     context_.poller.change(channel_->fd(), id_, wanted);
     interest_ = wanted;

@@ -15,24 +15,24 @@
 namespace hocket::rendezvous {
 
 // A resource: a channel and its client's state; belongs to the server's thread. Nothing that the
-// client sends, or fails to take, makes it throw: it is closed instead.
+// client sends, or fails to read, makes it throw: the connection is closed instead.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  // What the connection needs of its server.
+  // The interface of the server that the connection uses.
   class Owner {
    public:
     // The client has proved itself: may it come in?
     virtual Verdict judge(Connection& connection, const Hello& hello) = 0;
     virtual void handle(Connection& connection, NumberedRequest&& request) = 0;
-    // Is to call `take_turn` soon, not from within this.
+    // Asks the server to call `take_turn` soon, but not from within this call.
     virtual void put_off(Connection& connection) = 0;
-    // May end the connection's life, but not before the call into it that has led here returns.
+    // May end the connection's life, but only after the connection's current method returns.
     virtual void closed(Connection& connection) = 0;
 
    protected:
     ~Owner() = default;
   };
-  // What a server lets its connections know, once for all of them.
+  // Data of the server that all its connections share.
   struct Context {
     os::Poller& poller;
     Owner& owner;
@@ -51,13 +51,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void take(const os::Poller::Event& event);
   void take_turn();
   void reply(std::uint32_t request, const Reply& reply);
-  // When everything is sent.
+  // Closes the connection when everything is sent.
   void close_when_sent();
   void close();
 
  private:
   enum class Stage { kHello, kProof, kOpen, kLeaving, kClosed };
-  // A frame, and what follows it from the store's own memory where that is much.
+  // A frame, and a large value behind it, which stays in the store's memory.
   struct Outgoing {
     Bytes frame;
     std::shared_ptr<const Bytes> value;
@@ -80,8 +80,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::unique_ptr<Channel> channel_;
   const std::uint64_t id_;
   Stage stage_ = Stage::kHello;
-  bool is_full_ = false;    // the system takes no more bytes for now
-  bool is_doomed_ = false;  // to be closed at its next turn
+  bool is_full_ = false;    // the system accepts no further bytes for now
+  bool is_doomed_ = false;  // it is closed at its next turn
   os::Poller::Interest interest_;
   std::size_t unanswered_ = 0;
   Bytes received_;  // the start of a frame
@@ -90,7 +90,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::size_t sent_ = 0;          // of it
   std::size_t queued_bytes_ = 0;  // of all
   struct Introduction;
-  std::unique_ptr<Introduction> introduction_;  // until the proof
+  std::unique_ptr<Introduction> introduction_;  // until the proof is checked
 };
 
 }  // namespace hocket::rendezvous

@@ -14,7 +14,7 @@ constexpr std::chrono::milliseconds kPause{5};
 }  // namespace
 
 void LostMembers::add(const StoreMember& member) {
-  if (member.size == 0) return;  // nobody can wait for it by its place
+  if (member.size == 0) return;  // no rank can wait for it by its number
   Lost lost{.member = member, .process = {}, .until = base::Deadline::in(kWaitForReason)};
   if (member.pid != 0) lost.process.emplace(member.pid, member.start);
   lost_.push_back(std::move(lost));

@@ -1,4 +1,4 @@
-// The members of a store whose connections broke, until it is known how their processes ended.
+// The members of a store whose connections broke, until the ends of their processes are known.
 #pragma once
 
 #include <chrono>
@@ -22,8 +22,8 @@ struct StoreMember {
   std::uint64_t start = 0;  // see os::process_start
 };
 
-// A resource; one thread. Every member leaves the list once: with how its process ended, or with
-// less where that stays unknown.
+// A resource; one thread. Every member leaves the list once, with the way its process ended, or
+// with less if that stays unknown.
 class LostMembers {
  public:
   struct Loss {
@@ -32,11 +32,11 @@ class LostMembers {
   };
 
   void add(const StoreMember& member);
-  // A launcher has told how this rank ended.
+  // A launcher has reported the end of this rank.
   void forget(int rank, int size);
   // The losses that need to wait no longer.
   std::vector<Loss> take();
-  // When `take` is to be called next.
+  // The time of the next call of `take`.
   base::Deadline next() const;
 
  private:

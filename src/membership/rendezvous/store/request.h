@@ -1,4 +1,4 @@
-// What clients ask of a store, and what it answers; and both as bytes.
+// Requests of clients to a store, its replies, and the encoding of both.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +23,11 @@ enum class Op : std::uint8_t {
   kExchange,
   kBarrier,
   kGoodbye,   // this client's claim of its rank ends; answered by closing
-  kWatch,     // refused as soon as one of `size` ranks comes no more
-  kWithdraw,  // `rank` of `size` comes no more, for the reason in `value`
+  kWatch,     // refused as soon as one of `size` ranks is known not to come
+  kWithdraw,  // `rank` of `size` will not come, for the reason in `value`
 };
 
-// A value. Which fields count is told by `op`.
+// A value. `op` determines which fields count.
 struct StoreRequest {
   Op op = Op::kSet;
   Duration timeout{};  // get, wait, exchange, barrier, watch: from its arrival on
@@ -51,7 +51,7 @@ enum class ReplyCode : std::uint8_t {
 struct Reply {
   ReplyCode code = ReplyCode::kDone;
   std::int64_t number = 0;           // of an addition; of all that was missing
-  std::vector<std::string> missing;  // keys, or ranks; the first kMaxMissing of them
+  std::vector<std::string> missing;  // keys, or ranks; the first kMaxMissing
   std::string text;
   std::shared_ptr<const Bytes> value;  // of an exchange: a blob for each rank
 };
@@ -67,10 +67,10 @@ struct NumberedRequest {
   std::uint32_t id = 0;
   StoreRequest request;
 };
-// Absent where the bytes are no request, or go past a limit.
+// Absent if the bytes are no request, or exceed a limit.
 std::optional<NumberedRequest> parse_request(std::span<const std::byte> payload);
 
-// A reply as a frame but for its value, whose bytes have to follow.
+// A reply as a frame without its value, whose bytes have to follow.
 Bytes encode_reply(std::uint32_t id, const Reply& reply);
 
 struct NumberedReply {

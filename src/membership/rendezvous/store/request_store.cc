@@ -33,13 +33,13 @@ std::string listed(const Reply& reply) {
   return more > 0 ? fmt::format("{} and {} more", names, more) : names;
 }
 
-// What the ranks in a room waited for in vain.
+// Throws for ranks that others in a room waited for, and that did not come.
 [[noreturn]] void throw_absent_ranks(const StoreRequest& request, const Reply& reply) {
   const bool one = reply.number == 1;
   const char* verb = request.op == Op::kExchange ? "joined" : "reached the barrier";
   const std::string after = base::in_seconds(request.timeout);
   const std::string others = reply.text.empty() ? "" : "rank " + reply.text;
-  // Who had given up were all that were missing.
+  // All missing ranks had been there, and given up.
   if (reply.missing.empty()) {
     throw RanksMissing(
         fmt::format("not all ranks had {} \"{}\" after {}: {}", verb, request.key, after, others),

@@ -10,15 +10,15 @@
 
 namespace hocket::rendezvous {
 
-// Not all ranks came to an exchange in time. Its message is for users of a store; who does more
-// than that with one says it in words of its own.
+// Some ranks did not come to an exchange in time. Its message is for users of a store. Other
+// callers use the fields for a message of their own.
 class RanksMissing : public RendezvousError {
  public:
   RanksMissing(const std::string& message, std::string who, bool one, std::string others)
       : RendezvousError(message), who_(std::move(who)), one_(one), others_(std::move(others)) {}
   const std::string& who() const noexcept { return who_; }  // "rank 3", "ranks 2, 5 and 97 more"
   bool one() const noexcept { return one_; }
-  // What else is known, of others: "rank 0 had given up waiting"; empty: nothing.
+  // Further facts about other ranks: "rank 0 had given up waiting"; empty: none.
   const std::string& others() const noexcept { return others_; }
 
  private:
@@ -54,17 +54,17 @@ class RequestStore : public Store {
   Reply checked(StoreRequest&& request);
 };
 
-// A resource; abstract. The store as a rank uses it that joins a job: it also hears at once of a
-// rank that comes no more. `watch` comes first; it and `why_lost` are for one thread.
+// A resource; abstract. The store of a rank that joins a job: it also reports at once a rank that
+// will not come. Call `watch` first; it and `why_lost` are for one thread.
 class MemberStore : public RequestStore {
  public:
-  // Asks the store to tell when one of the `size` ranks comes no more.
+  // Asks the store to report when one of the `size` ranks will not come.
   virtual void watch(int size, Duration timeout) = 0;
-  // Why the ranks cannot all join any more: a rank has ended or failed, or the store is gone.
-  // Absent: nothing is known of that. Never waits.
+  // The reason why the ranks cannot all join any more: a rank has ended or failed, or the store is
+  // gone. Absent: no such reason is known. Never waits.
   virtual std::optional<std::string> why_lost() = 0;
   virtual void end_watch() noexcept = 0;
-  // Has the store tell the others that this rank comes no more, as it failed. Never throws.
+  // Makes the store tell the others that this rank will not come, because it failed. Never throws.
   virtual void withdraw(std::string_view reason) noexcept = 0;
 };
 

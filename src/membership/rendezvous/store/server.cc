@@ -41,7 +41,7 @@ constexpr std::size_t kScratchBytes = std::size_t{64} << 10;
 constexpr Duration kLinger = std::chrono::seconds(1);
 // Without descriptors or memory for another connection: until trying again.
 constexpr Duration kAcceptPause = std::chrono::milliseconds(50);
-// For the ranks that were started together with the one that serves.
+// Time during which only ranks with the same parent process as the server may join.
 constexpr Duration kSeatsAreKept = std::chrono::seconds(1);
 
 // The poller's tokens below the connections' ids.
@@ -51,7 +51,7 @@ constexpr std::uint64_t kFirstId = 2;
 
 struct Listener {
   os::Fd socket;
-  Address address;  // as bound
+  Address address;  // the actual one, after bind
 };
 
 Listener listen(const StoreServer::Options& options) {
@@ -239,7 +239,7 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
     if (const auto member = members_.extract(connection.id()); member && !is_stopping_) {
       lost_.add(member.mapped());
     }
-    // Whoever closes it is in the midst of a call to it.
+    // The caller that closes it is still inside one of its methods, so it is destroyed later.
     for (Connections* each : {&strangers_, &connections_}) {
       if (auto node = each->extract(connection.id())) gone_.push_back(std::move(node.mapped()));
     }
@@ -356,9 +356,8 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
     return member;
   }
 
-  // Two jobs of one user that meet at one AF_UNIX name, and that nothing else tells apart, are told
-  // apart by who started them: for a moment the seats are kept for those with this process's
-  // parent.
+  // Two jobs of one user may meet at the same AF_UNIX name, with nothing else to tell them apart.
+  // Their parent processes do: at first, only ranks with this process's parent may join.
   bool may_come_already(const Connection& connection, const rendezvous::Hello& hello) const {
     const bool is_told_apart = !is_unix() || options_.key || !options_.job.empty();
     if (is_told_apart || hello.role != StoreRole::kMember) return true;
@@ -449,7 +448,7 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
   std::atomic<bool> is_asked_to_stop_ = false;
   mutable std::mutex mutex_;  // guards what follows
   std::vector<int> departures_;
-  std::vector<Ended> ended_;  // not yet told to the table
+  std::vector<Ended> ended_;  // not yet passed to the table
   std::thread thread_;
 };
 

@@ -14,15 +14,15 @@ namespace {
 
 constexpr int kMaxSize = 1 << 20;  // ranks that meet
 
-// What a key costs beside its own bytes and the value's.
+// Memory of a key besides its own bytes and the value's.
 constexpr std::size_t kOverhead = 128;
 
-constexpr std::size_t kMaxReason = 2048;  // bytes of why a rank comes no more
+constexpr std::size_t kMaxReason = 2048;  // bytes of the reason why a rank will not come
 constexpr std::string_view kAllJoined = "all ranks had joined";
 
 Reply refused(std::string text) { return {.code = ReplyCode::kRefused, .text = std::move(text)}; }
 
-// What a request costs while it waits. Each of its keys is noted twice.
+// Memory of a request while it waits. Each of its keys is stored twice.
 std::size_t cost_of(const StoreRequest& request) {
   std::size_t bytes = kOverhead + request.key.size() + request.value.size();
   for (const std::string& key : request.keys) bytes += 2 * (key.size() + kOverhead);

@@ -1,4 +1,5 @@
-// What a store holds and who waits for what: the logic of every store, without sockets or threads.
+// The contents of a store, and the clients that wait: the logic of every store, without sockets or
+// threads.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +18,8 @@
 
 namespace hocket::rendezvous {
 
-// A resource; one thread at a time. Requests are answered by calling back: at once, or when what
-// they wait for has come, or by `expire`. Nothing throws; what cannot be done is answered so.
+// A resource; one thread at a time. Requests are answered by a callback: at once, when the awaited
+// event happens, or by `expire`. Nothing throws; errors are answers, too.
 class Table {
  public:
   using ClientId = std::uint64_t;
@@ -28,10 +29,10 @@ class Table {
   explicit Table(std::size_t max_bytes) : max_bytes_(max_bytes) {}
 
   void execute(ClientId client, StoreRequest&& request, Answer answer);
-  // `rank` of `size` comes no more: who waits for it in a room of so many, or comes to one later,
-  // is refused with `how`, as is every watch of so many ranks.
+  // `rank` of `size` will not come. A client that waits for it in a room of that size, now or
+  // later, is refused with `how`. So is every watch of that many ranks.
   void rank_ended(int rank, int size, std::string how);
-  // The client is gone: its waits end unanswered and count as not made.
+  // The client is gone: its waits end unanswered and do not count.
   void drop(ClientId client);
   // Answers the waits whose time has run out.
   void expire(base::Deadline::Clock::time_point now);
@@ -49,11 +50,11 @@ class Table {
     std::set<std::string> missing;  // keys, for get and wait
   };
   using RoomId = std::pair<Op, std::string>;
-  // Where ranks wait for each other. Exists while somebody is in it.
+  // A meeting of ranks that wait for each other. Exists while a rank is in it.
   struct Room {
     int size = 0;
-    std::map<int, WaiterId> by_rank;  // those that are there
-    std::set<int> gave_up;            // those that ran out of time, and did not return
+    std::map<int, WaiterId> by_rank;  // ranks that are there
+    std::set<int> gave_up;            // ranks that ran out of time, and did not return
   };
 
   struct Ended {
@@ -70,7 +71,7 @@ class Table {
   void enter_room(ClientId client, StoreRequest&& request, Answer&& answer);
   void watch(ClientId client, StoreRequest&& request, Answer&& answer);
   void complete(const RoomId& id);
-  // Answers who waits in a room for a rank that comes no more.
+  // Answers clients that wait in a room for a rank that will not come.
   void refuse_where_missing(const RoomId& id);
 
   bool put(const std::string& key, Bytes&& bytes);

@@ -28,15 +28,15 @@ class Channel {
 
   virtual ~Channel() = default;
   virtual Result receive(std::span<std::byte> to) = 0;
-  // The last `receive` left nothing behind, neither here nor in the system, at that moment: there
-  // is no use in another before the descriptor can be read. May be false where that is so.
+  // True if the last `receive` left nothing behind, neither here nor in the system. Another
+  // `receive` is useless before the descriptor can be read. It may be false although this is so.
   virtual bool is_drained() const noexcept { return false; }
   virtual Result send(std::span<const std::byte> from) = 0;
-  // What tells this connection apart from every other, the same on both ends. Known once bytes have
-  // been received.
+  // Identifies this connection, with the same bytes on both ends. Known once bytes have been
+  // received.
   virtual Bytes binding() const = 0;
-  // Why it was closed, where that was because the peer did not prove that it knows the key, or did
-  // not accept this side's proof; else empty.
+  // The reason why it was closed, if the peer did not prove that it knows the key, or rejected this
+  // side's proof; else empty.
   virtual std::string distrust() const { return {}; }
 
   int fd() const noexcept { return socket_.get(); }
@@ -52,10 +52,10 @@ enum class Side { kClient, kServer };
 
 // In the clear: loopback, AF_UNIX, trusted networks.
 std::unique_ptr<Channel> make_plain_channel(os::Fd socket, Side side);
-// Where the server's port is known, which saves asking the system.
+// The same with the server's port, which saves asking the system.
 std::unique_ptr<Channel> make_plain_channel(os::Fd socket, int server_port);
 
-// What the TLS connections of one side and key have in common. A resource; any thread.
+// State that TLS connections of one side and key share. A resource; any thread.
 class TlsContext;
 std::shared_ptr<TlsContext> make_tls_context(Side side, const Key& key);
 

@@ -27,14 +27,14 @@ namespace {
 using base::Deadline;
 using std::chrono::milliseconds;
 
-// What one attempt came to: a channel, or the reason why there is none yet.
+// The result of one attempt: a channel, or the reason why there is none yet.
 struct Attempt {
   Established established;
   std::string reason;
   bool stale = false;  // another job or epoch is served there
 };
 
-// Somebody took the connection and said nothing.
+// The peer accepted the connection and sent nothing.
 class SilentPeer : public RendezvousError {
   using RendezvousError::RendezvousError;
 };
@@ -193,7 +193,7 @@ std::string explain(const Verdict& verdict,
   return {};
 }
 
-// What a connection that the peer closed comes to.
+// The attempt's result if the peer closed the connection.
 Attempt closed(const Channel& channel, const StoreClientOptions& options) {
   const std::string why = channel.distrust();
   if (why.empty()) {
@@ -274,7 +274,7 @@ Attempt attempt(const Address& address, const StoreClientOptions& options, Deadl
                           ? fmt::format("{} ({} is this host alone: others cannot reach it)",
                                         error.what(),
                                         options.address)
-                          : error.what()};  // nobody listens there, yet
+                          : error.what()};  // no process listens there, yet
   }
   return shake_hands(std::move(channel), address, options, deadline);
 }

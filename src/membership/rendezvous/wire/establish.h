@@ -1,4 +1,5 @@
-// A client's way from an address to a connection on which both sides have proved themselves.
+// Establishes a client's connection: from an address to a connection that both sides have
+// authenticated.
 #pragma once
 
 #include <chrono>
@@ -10,10 +11,10 @@
 
 namespace hocket::rendezvous {
 
-// How long whoever joins waits before it says what for.
+// Time that a joining rank waits before it reports what it waits for.
 inline constexpr Duration kSilentWait = std::chrono::seconds(10);
 
-// A program may take connections at the address and say nothing: this comes of it.
+// The reaction to a program that accepts connections at the address and sends nothing.
 enum class OnSilence {
   kTryAgain,  // it may be a store that is stopped, or whose place a store takes
   kGiveUp,    // this rank was to serve there, and the address is taken
@@ -25,8 +26,8 @@ struct Established {
   int server_rank = -1;  // the rank whose process serves; -1: it is no rank
 };
 
-// Tries again while nobody serves, until the options' timeout. With `stale_timeout`, also while an
-// earlier job or epoch is still served there. Throws RendezvousError saying what was refused.
+// Tries again while no process serves, until the options' timeout. With `stale_timeout`, also while
+// an earlier job or epoch is still served there. Throws RendezvousError saying what was refused.
 Established establish(const StoreClientOptions& options,
                       Duration stale_timeout = Duration::zero(),
                       OnSilence on_silence = OnSilence::kTryAgain);

@@ -15,7 +15,8 @@
 namespace hocket::rendezvous {
 namespace {
 
-// What every conversation starts with, so that a stray client of something else is seen at once.
+// Every conversation starts with it, so that a stray client of another protocol is detected at
+// once.
 constexpr std::string_view kMagic = "hocket-store";
 
 template <std::size_t N>

@@ -1,13 +1,13 @@
-// How a client and a server of one job prove to each other that they know its key.
+// The handshake: a client and a server of one job prove to each other that they know its key.
 //
-//   client  Hello      who it says it is, and a nonce
+//   client  Hello      its claimed place, and a nonce
 //   server  Challenge  a nonce
 //   client  Proof      MAC("client", transcript)
-//   server  Verdict    what it decided, and MAC("server", transcript, decision)
+//   server  Verdict    the decision, and MAC("server", transcript, decision)
 //
 // The MAC is HMAC-SHA256 under the job's key. The transcript is both first messages and the
-// channel's binding (the TLS session, or the server's port), so that a proof serves for this
-// connection alone. A client that proves nothing gets an unsigned refusal and learns nothing else.
+// channel's binding (the TLS session, or the server's port). So a proof is valid for this
+// connection alone. A client without a proof gets an unsigned refusal and learns nothing else.
 // Parsers here are pure functions over untrusted bytes.
 #pragma once
 
@@ -30,7 +30,7 @@ inline constexpr std::size_t kMaxHandshakePayload = 512;
 using Nonce = std::array<std::byte, 32>;
 using Mac = std::array<std::byte, 32>;
 
-// What stands in for trust. Both ends must mean the same.
+// The basis of trust. Both ends must use the same.
 enum class Trust : std::uint8_t {
   kKey,      // the job's key
   kUser,     // AF_UNIX, both ends' users checked by the kernel
@@ -77,7 +77,7 @@ enum class Decision : std::uint8_t {
   kRankOutOfRange,  // `fact`: the server's number of ranks
   kRankTaken,
   kFull,       // `fact`: the server's limit
-  kComeLater,  // whoever was started beside the server comes first
+  kComeLater,  // ranks with the server's parent process come first
 };
 
 struct Verdict {
@@ -89,7 +89,7 @@ struct Verdict {
   static std::optional<Verdict> parse(std::span<const std::byte> payload);
 };
 
-// What the proofs are about. A value; nothing secret in it.
+// The bytes that the proofs authenticate. A value; contains no secret.
 class Transcript {
  public:
   Transcript(std::span<const std::byte> hello,
@@ -103,7 +103,7 @@ class Transcript {
   Bytes bytes_;
 };
 
-// At most 256 bytes of what nobody can guess.
+// Fills at most 256 bytes with unpredictable numbers.
 void fill_randomly(std::span<std::byte> bytes);
 Nonce make_nonce();
 // In constant time.

@@ -38,8 +38,8 @@ class PlainChannel final : public Channel {
     }
   }
 
-  // The server's port: a proof that was given to whoever listens elsewhere on this host cannot be
-  // handed on to the server. 0 for AF_UNIX.
+  // The server's port. It keeps a proof that was given to another listener on this host from being
+  // passed on to the server. 0 for AF_UNIX.
   Bytes binding() const override {
     WireWriter writer;
     writer.text("plain");

@@ -28,9 +28,9 @@ using SslPointer = std::unique_ptr<SSL, Freed<&SSL_free>>;
 using SslContextPointer = std::unique_ptr<SSL_CTX, Freed<&SSL_CTX_free>>;
 using BioMethodPointer = std::unique_ptr<BIO_METHOD, Freed<&BIO_meth_free>>;
 
-// Which of a server's keys is meant: there is one.
+// The identity of the server's key; there is only one.
 constexpr std::string_view kIdentity = "hocket job key";
-// The one suite: its hash must be the one that the key is used with.
+// The only cipher suite: its hash must match the key's.
 constexpr const char* kSuite = "TLS_AES_128_GCM_SHA256";
 constexpr std::array<unsigned char, 2> kSuiteCode = {0x13, 0x01};
 constexpr std::string_view kBindingLabel = "EXPORTER-hocket-store";
@@ -125,7 +125,7 @@ class TlsContext {
                          SSL_MODE_RELEASE_BUFFERS);
     // Records are read by the bufferful, not their headers first.
     SSL_CTX_set_read_ahead(context, 1);
-    // With nobody in the trust store no certificate will do: there is no way but the key.
+    // The trust store is empty, so no certificate is accepted: only the key is.
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
     SSL_CTX_set_app_data(context, this);
     if (side == Side::kServer) {

@@ -1,7 +1,7 @@
 // Bytes on the wire: frames, and fields within them. Little-endian.
 //
 // A frame is its payload's length (4 bytes) and the payload. Everything here is a pure function of
-// the bytes given, which are untrusted; nothing is allocated by what a length field claims.
+// the given bytes, which are untrusted. A length field alone never causes an allocation.
 #pragma once
 
 #include <cstddef>
@@ -46,8 +46,8 @@ class WireWriter {
   Bytes bytes_;
 };
 
-// Takes a payload apart. A value; reads its span, which must outlive it. Reading past the end, or a
-// length above its limit, gives zeros and makes `ok` false for good.
+// Decodes a payload. A value; reads its span, which must outlive it. Reading past the end, or a
+// length above its limit, gives zeros and makes `ok` false permanently.
 class WireReader {
  public:
   explicit WireReader(std::span<const std::byte> bytes) noexcept : rest_(bytes) {}
@@ -62,7 +62,7 @@ class WireReader {
   std::span<const std::byte> rest() noexcept { return raw(rest_.size()); }
 
   bool ok() const noexcept { return ok_; }
-  // Everything was read, and nothing was lacking.
+  // Everything was read, and nothing was missing.
   bool finished() const noexcept { return ok_ && rest_.empty(); }
 
  private:
@@ -72,7 +72,7 @@ class WireReader {
   bool ok_ = true;
 };
 
-// What stands at the start of the bytes received so far.
+// The frame at the start of the bytes received so far.
 struct Frame {
   enum class State { kIncomplete, kComplete, kTooLong };
   State state = State::kIncomplete;

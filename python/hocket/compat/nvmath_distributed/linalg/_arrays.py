@@ -1,4 +1,4 @@
-"""Arrays of NumPy, CuPy and PyTorch, alike."""
+"""The same operations on arrays of NumPy, CuPy and PyTorch."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def in_dtype(array: Any, dtype: str) -> Any:
     """The array, or a copy in another dtype."""
     if dtype_name(array) == dtype:
         return array
-    if dtype in FLOAT8:  # what is too large becomes the largest number
+    if dtype in FLOAT8:  # too large numbers become the largest number
         array = array.clip(-FLOAT8[dtype], FLOAT8[dtype])
     if _package_of(array) == "torch":
         import torch
@@ -46,7 +46,7 @@ def largest_of(array: Any) -> Any:
 
 
 def module_of(array: Any) -> Any:
-    """The package whose it is."""
+    """The package of an array."""
     return __import__(_package_of(array))
 
 
@@ -66,7 +66,7 @@ def in_symmetric_memory(
 
 
 def rounded(array: Any, out: Any, dtype: str) -> Any:
-    """The array in a dtype: in `out`, where that is to have it."""
+    """The array in a dtype; in `out` if that is given."""
     array = in_dtype(array, dtype)
     if out is not None and array is not out:
         out[...] = array

@@ -1,7 +1,8 @@
-"""What follows a distributed product: bias, ReLU, GELU, their gradients, and what these need.
+"""The operations after a distributed product: bias, ReLU, GELU, their gradients, and auxiliary
+data.
 
-All of it is local but the sums of gradients of a bias, which are reduced over the processes. It runs over a
-process's part of the result by columns, as many at once as a cache holds.
+All of it is local except the sums of a bias's gradients, which are reduced over the processes. It
+works through a process's part of the result by columns, as many at once as a cache holds.
 """
 
 from __future__ import annotations
@@ -27,17 +28,17 @@ _SLOPE, _BEND = math.sqrt(2 / math.pi), 0.044715
 
 
 def relu_aux_shape(shape: Sequence[int]) -> tuple[int, int]:
-    """Of the bits of a matrix, eight rows a byte, in columns of whole 16 bytes."""
+    """Shape of ReLU's bit mask: eight rows a byte, in columns of whole 16 bytes."""
     return -(-shape[0] // 128) * 16, shape[1]
 
 
 def gelu_aux_shape(shape: Sequence[int]) -> tuple[int, int]:
-    """Of what GELU was given, in columns of whole 8 elements."""
+    """Shape of GELU's saved input, in columns of whole 8 elements."""
     return -(-shape[0] // 8) * 8, shape[1]
 
 
 def gelu(x: Any) -> Any:
-    """By tanh, as GPUs' libraries have it."""
+    """GELU by tanh, as in GPUs' libraries."""
     t = x * x
     t *= _BEND
     t += 1
@@ -58,7 +59,7 @@ def gelu_slope(x: Any) -> Any:
 
 
 def _places(spread: Any, whole: Sequence[int], comm: Any, axis: int) -> Any:
-    """Which rows, or columns, of the whole this process has."""
+    """This process's row or column indices in the whole matrix."""
     if isinstance(spread, _d.Slab):
         box = spread.box(tuple(whole), comm.rank, comm.size)
         return np.arange(box.lower[axis], box.upper[axis])
@@ -66,21 +67,21 @@ def _places(spread: Any, whole: Sequence[int], comm: Any, axis: int) -> Any:
 
 
 class Epilog:
-    """What is done to this process's part of a result.
+    """The operations on this process's part of a result.
 
     Parameters
     ----------
     kind : MatmulEpilog
         Anything but ALLREDUCE.
     product : Matmul
-        Being planned: its distributions are bound.
+        The product being planned; its distributions are bound to shapes.
     inputs, preferences
-        What the program gave.
+        The program's arguments.
 
     Raises
     ------
     ValueError, TypeError
-        Of this process alone.
+        Raised on this process alone.
     """
 
     def __init__(self, kind: MatmulEpilog, product: Any, inputs: Any, preferences: Any) -> None:
@@ -121,7 +122,7 @@ class Epilog:
         self._inputs = given
 
     def _set_aux(self, preferences: Any) -> None:
-        # As cuBLAS has it, which takes a C of half precision beside a narrow result.
+        # cuBLAS's rule: a narrow result takes a C of half precision.
         self._aux_dtype = "float16" if self._dtype in FLOAT8 else self._dtype
         wanted = preferences.aux_type
         makes = not self.flags & (DRELU | DGELU) and bool(self.flags & AUX)
@@ -194,7 +195,7 @@ class Epilog:
             )
 
     def reset(self, inputs: Any, must: bool) -> None:
-        """Takes other inputs like those before. Where `must`, all of them."""
+        """Take other inputs like those before. If `must`, all inputs are required."""
         given = {} if inputs is None else dict(inputs)
         if must and given.keys() != self.names:
             if inputs is None:
@@ -220,11 +221,13 @@ class Epilog:
         self._inputs = {**self._inputs, **given}
 
     def release(self) -> None:
-        """Lets go of the inputs."""
+        """Drop the inputs."""
         self._inputs = {}
 
     def __call__(self, d: Any, a: Any, b: Any) -> dict[str, Any]:
-        """Changes the result `d`, and returns the further results. Collective where it sums."""
+        """Apply the epilog to the result `d`, and return the further results. Collective if it
+        sums.
+        """
         aux: dict[str, Any] = {}
         if self.flags & AUX and self.flags & RELU:
             aux["relu_aux"] = like(d, relu_aux_shape(self._shape), "uint8")
@@ -246,7 +249,7 @@ class Epilog:
         return aux
 
     def _pass(self, d: Any, aux: dict[str, Any], columns: slice) -> None:
-        """Over some columns of the result."""
+        """Apply it to some columns of the result."""
         x, flags, rows = d[:, columns], self.flags, self._shape[0]
         if flags & BIAS:
             bias = self._inputs["bias"].reshape(-1, 1)
@@ -271,7 +274,7 @@ class Epilog:
             x *= gelu_slope(in_dtype(self._inputs["gelu_aux"][:rows, columns], dtype_name(d)))
 
     def _sums(self, x: Any, kept: int, which: int, rows: Optional[Any]) -> Any:
-        """The sums of a whole matrix along its other axis: `rows` of them, or all."""
+        """The sums of a whole matrix along its other axis: of `rows`, or of all."""
         wide = "float32" if self._dtype in ("float16", "bfloat16") else self._dtype
         whole = self._whole if which == 2 else self._wholes[which]
         places = _places(self._spreads[which], whole, self._comm, kept)
@@ -286,7 +289,7 @@ class Epilog:
 
 
 def _index(places: Any, array: Any) -> Any:
-    """As the package of `array` takes it."""
+    """Index in the form that the package of `array` takes."""
     if len(places) == 0 or places[-1] - places[0] == len(places) - 1:
         return slice(int(places[0]) if len(places) else 0, int(places[-1]) + 1 if len(places) else 0)
     if _package_of(array) == "torch":
@@ -297,7 +300,7 @@ def _index(places: Any, array: Any) -> Any:
 
 
 def _write_bits(x: Any, bits: Any) -> None:
-    """Which elements ReLU leaves: bit i % 8 of byte i // 8 of a column is of row i."""
+    """Record which elements ReLU keeps: bit i % 8 of byte i // 8 in a column stands for row i."""
     kept = in_dtype(x >= 0, "uint8")
     for bit in range(8):
         part = kept[bit::8]

@@ -1,4 +1,4 @@
-"""What a distributed product is of: the processes' words on it, merged."""
+"""The problem of a distributed product: the processes' descriptions, merged."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def tell(error: Exception) -> NoReturn:
 
 
 def is_by_columns(operand: Any) -> bool:
-    """Whether the elements of a matrix lie in Fortran order, without gaps."""
+    """True if the elements of a matrix lie in Fortran order, without gaps."""
     if operand.ndim != 2:
-        return True  # which is refused anyway
+        return True  # refused later
     if hasattr(operand, "flags"):
         return bool(operand.flags.f_contiguous)
     return bool(operand.T.is_contiguous())
@@ -47,7 +47,9 @@ def in_columns(operand: Any) -> Any:
 
 
 def _words_of(distribution: Any) -> dict[str, Any]:
-    """A distribution as plain data: its text, what must be equal, and whose rows and columns count."""
+    """A distribution as plain data: its text, the fields that must agree, and the axes that
+    count.
+    """
     said: dict[str, Any] = {"text": str(distribution), "key": [], "blocks": None, "error": ""}
     try:
         blocks = distribution.to(BlockCyclic, ndim=2, copy=True)
@@ -68,7 +70,7 @@ def describe(
     operands: Sequence[Any], distributions: Sequence[Any], options: Any, alpha: Any, beta: Any,
     qualifiers: Any,
 ) -> dict[str, Any]:
-    """What this process says, as plain data."""
+    """This process's description, as plain data."""
     if qualifiers is None:
         qualifiers = np.zeros((3,), dtype=matrix_qualifiers_dtype)
     is_right = getattr(qualifiers, "dtype", None) == matrix_qualifiers_dtype
@@ -109,7 +111,7 @@ def _check_shape(shape: Sequence[int], name: str) -> None:
 
 
 def _check_process(said: dict[str, Any], rank: int) -> None:
-    """What is wrong with what one process says, by itself."""
+    """Raise what is wrong with one process's description by itself."""
     for shape, name in zip(said["shapes"], NAMES):
         _check_shape(shape, name)
     for key, text in (
@@ -133,7 +135,7 @@ def _check_process(said: dict[str, Any], rank: int) -> None:
 
 
 def _check_pair(first: dict[str, Any], other: dict[str, Any]) -> None:
-    """Whether two processes say the same of what must be so."""
+    """Check that two processes agree in all that must be equal."""
     for a, b, name in zip(first["shapes"], other["shapes"], NAMES):
         if len(a) != len(b):
             raise ValueError(
@@ -169,7 +171,7 @@ def _check_pair(first: dict[str, Any], other: dict[str, Any]) -> None:
 
 
 def merge(said: Sequence[dict[str, Any]]) -> list[tuple[int, int]]:
-    """The whole shapes of the operands; or what is wrong, the same on all processes."""
+    """The whole shapes of the operands; raises the same error on all processes."""
     first = said[0]
     for other in said:
         if other["error"]:
@@ -221,7 +223,7 @@ def _whole_of(said: Sequence[dict[str, Any]], i: int) -> tuple[int, int]:
 
 
 def spread_of(distribution: Any, whole: Sequence[int]) -> Any:
-    """hocket's own word for a distribution of a matrix of shape `whole`."""
+    """hocket's equivalent of a distribution of a matrix of shape `whole`."""
     if isinstance(distribution, Slab):
         return _d.Slab(distribution.partition_dim)
     blocks = distribution._blocks_for(whole)
@@ -229,7 +231,7 @@ def spread_of(distribution: Any, whole: Sequence[int]) -> Any:
 
 
 def cut_axis(distribution: Any) -> Optional[int]:
-    """The one axis along which the processes are; None where they are along both."""
+    """The one axis along which the processes are placed; None if along both."""
     if isinstance(distribution, Slab):
         return distribution.partition_dim
     shape = distribution.process_grid.shape
@@ -244,7 +246,7 @@ def pattern(
     qualifiers: Sequence[Sequence[bool]],
     is_summed: bool,
 ) -> int:
-    """cuBLASMp's number for what travels with such distributions; -1 where it does not say."""
+    """cuBLASMp's number of the exchange for such distributions; -1 if it defines none."""
     size = group().nranks
     if size == 1:
         return 5
@@ -259,7 +261,7 @@ def pattern(
             return -1
     if is_summed:
         return 4
-    # Whether A and B, as they are used, are spread along their second axis.
+    # Whether A and B, as the product uses them, are cut along their second axis.
     a, b = (axis != int(q[0]) for axis, q in zip(axes, qualifiers[:2]))
     if axes[2] == 0 and not a and b:
         return 3

@@ -11,7 +11,7 @@ from ._types import FLOAT8, MatmulQuantizationScales, options_of
 
 
 def agreed(given: Any, product: Any) -> MatmulQuantizationScales:
-    """Those of a new product. What is wrong on one process is raised on all."""
+    """The scales of a new product. An error on one process is raised on all."""
     scales, fault = MatmulQuantizationScales(), None
     try:
         scales = checked(given, product, must=True)
@@ -24,7 +24,9 @@ def agreed(given: Any, product: Any) -> MatmulQuantizationScales:
 
 
 def checked(given: Any, product: Any, must: bool) -> MatmulQuantizationScales:
-    """What the program gives, where it fits the product; where `must`, all that is needed."""
+    """The scales of the program, checked against the product. If `must`, none that is needed may
+    be missing.
+    """
     if given is None:
         raise ValueError(
             "Scales are required for narrow-precision (FP8 and lower) operations. Please set "
@@ -78,13 +80,13 @@ def _check_array(scale: Any, name: str, product: Any) -> None:
 
 
 def updated(old: MatmulQuantizationScales, new: MatmulQuantizationScales) -> MatmulQuantizationScales:
-    """The old ones, but for those that are given anew."""
+    """The old scales, replaced where new ones are given."""
     return MatmulQuantizationScales(
         *(getattr(old if getattr(new, name) is None else new, name) for name in "abcd")
     )
 
 
 def values(scales: MatmulQuantizationScales) -> list[float]:
-    """Of a, b, c and d; 1 where there is none. Waits for those on a GPU."""
+    """The values of a, b, c and d; 1 where one is absent. Waits for values on a GPU."""
     given = [getattr(scales, name) for name in "abcd"]
     return [1.0 if x is None else float(x.item() if hasattr(x, "item") else x) for x in given]

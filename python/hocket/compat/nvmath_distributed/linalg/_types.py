@@ -1,4 +1,4 @@
-"""Words of nvmath's matrix products: CUDA's numbers for types, and options."""
+"""nvmath's types for matrix products: CUDA's numbers for types, and options."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class CudaDataType(IntEnum):
 
 
 class ComputeType(IntEnum):
-    """cuBLAS's numbers for what products are summed in."""
+    """cuBLAS's numbers for the types in which products are summed."""
 
     COMPUTE_16F = 64
     COMPUTE_16F_PEDANTIC = 65
@@ -42,7 +42,7 @@ class ComputeType(IntEnum):
 
 
 class MatmulEpilog(IntEnum):
-    """What follows a product."""
+    """The operation after a product."""
 
     DEFAULT = 0
     ALLREDUCE = 1
@@ -64,7 +64,7 @@ class MatmulEpilog(IntEnum):
 
 
 class MatmulAlgoType(IntEnum):
-    """cuBLASMp's ways to overlap; a hint without effect here."""
+    """cuBLASMp's overlap strategies; a hint without effect here."""
 
     DEFAULT = 0
     SPLIT_P2P = 1
@@ -74,7 +74,7 @@ class MatmulAlgoType(IntEnum):
     NO_OVERLAP = 5
 
 
-#: Of an array of three: what is done to A, B and C.
+#: Dtype of an array of three: the operations on A, B and C.
 matrix_qualifiers_dtype = np.dtype(
     [("structure", object), ("is_transpose", "<i1"), ("is_conjugate", "<i1")]
 )
@@ -82,25 +82,24 @@ matrix_qualifiers_dtype = np.dtype(
 
 @dataclass
 class MatmulOptions:
-    """How a distributed product runs.
+    """Options of a distributed product.
 
     Attributes
     ----------
     inplace : bool
-        Whether the result goes into operand C, where there is one.
+        True if the result goes into operand C, when there is one.
     compute_type : int, optional
-        What products are summed in, of `MatmulComputeType`; by default as the operands have it.
+        The type in which products are summed, of `MatmulComputeType`; by default from the operands.
     scale_type : int, optional
-        What alpha and beta are.
+        The type of alpha and beta.
     result_type : int, optional
-        CUDA's number for the result's dtype; by default that of C or, without C, of A.
+        CUDA's number for the result's dtype; by default C's dtype or, without C, A's.
     algo_type, sm_count_communication : int, optional
-        Of GPUs; without effect here.
+        For GPUs; without effect here.
     result_amax : bool
-        Of 8-bit results: whether the whole result's largest magnitude is returned, as it is before it
-        is scaled.
+        For 8-bit results: also return the largest magnitude of the whole result, before scaling.
     block_scaling : bool
-        Of 8-bit operands: MXFP8, which is refused.
+        For 8-bit operands: MXFP8, which is refused.
     logger : logging.Logger, optional
         By default the root's.
     blocking : True or "auto"
@@ -134,14 +133,14 @@ class MatmulOptions:
 
 @dataclass
 class MatmulEpilogPreferences:
-    """What an epilog's further results are.
+    """Preferences for an epilog's further results.
 
     Attributes
     ----------
     aux_type : int, optional
         CUDA's number for the dtype of what GELU was given; by default the result's.
     aux_amax : bool
-        Of 8-bit auxiliary outputs; refused.
+        For 8-bit auxiliary outputs; refused.
     """
 
     aux_type: Optional[int] = None
@@ -150,12 +149,12 @@ class MatmulEpilogPreferences:
 
 @dataclass
 class MatmulPlanPreferences:
-    """How a product is planned.
+    """Preferences for planning a product.
 
     Attributes
     ----------
     epilog : MatmulEpilogPreferences or dict, optional
-        Of the epilog.
+        Preferences for the epilog.
     """
 
     epilog: Any = None
@@ -166,13 +165,13 @@ class MatmulPlanPreferences:
 
 @dataclass
 class MatmulQuantizationScales:
-    """The numbers by which 8-bit operands and results are multiplied; without effect on others.
+    """The scale factors of 8-bit operands and results; without effect on others.
 
     Attributes
     ----------
     a, b, c, d : float or array of one float32, optional
-        Of each operand and the result: of those of 8 bits, and no others. Arrays are read at each
-        execution.
+        Scales of the operands and the result that have 8 bits, and of no others. Arrays are read at
+        each execution.
     """
 
     a: Any = None
@@ -185,7 +184,7 @@ Options = TypeVar("Options")
 
 
 def options_of(cls: type[Options], given: Any, name: str) -> Options:
-    """The options of an argument, which may be a dict or nothing."""
+    """The options of an argument, which may be a dict or None."""
     if given is None:
         return cls()
     if isinstance(given, dict):
@@ -210,13 +209,13 @@ DTYPES: dict[str, tuple[CudaDataType, CudaDataType, ComputeType]] = {
     "complex64": (_R.CUDA_C_32F, _R.CUDA_C_32F, _C.COMPUTE_32F),
     "complex128": (_R.CUDA_C_64F, _R.CUDA_C_64F, _C.COMPUTE_64F),
 }
-#: Those of 8 bits, with their largest numbers.
+#: The 8-bit dtypes, with their largest numbers.
 FLOAT8 = {"float8_e4m3fn": 448.0, "float8_e5m2": 57344.0}
-#: What results of them may be.
+#: Dtypes that results of 8-bit operands may have.
 FLOAT8_RESULTS = (*FLOAT8, "float16", "bfloat16", "float32")
-#: A narrow dtype that the original knows, and that is refused.
+#: A narrow dtype of the original that hocket refuses.
 FLOAT4 = "float4_e2m1fn_x2"
-#: What each scale type is to NumPy, and the compute type that goes with it by default.
+#: NumPy's dtype of each scale type, and the compute type that goes with it by default.
 SCALES: dict[CudaDataType, tuple[str, ComputeType]] = {
     _R.CUDA_R_16F: ("float16", _C.COMPUTE_16F),
     _R.CUDA_R_16BF: ("float32", _C.COMPUTE_32F),
@@ -249,7 +248,7 @@ def scale_of(compute: int, is_complex: bool) -> CudaDataType:
 
 
 def goes_with(dtype: str, compute: int, scale: int) -> bool:
-    """Whether operands of a dtype can be multiplied so."""
+    """True if operands of a dtype can be multiplied with these compute and scale types."""
     name = ComputeType(compute).name
     if name in ("COMPUTE_16F", "COMPUTE_16F_PEDANTIC"):
         return scale == CudaDataType.CUDA_R_16F and dtype == "float16"

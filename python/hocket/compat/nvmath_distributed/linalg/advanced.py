@@ -74,25 +74,25 @@ class Matmul:
     Parameters
     ----------
     a, b : array
-        What this process holds of either: NumPy's, PyTorch's or CuPy's, in Fortran order.
+        This process's parts: arrays of NumPy, PyTorch or CuPy in Fortran order.
     c : array, optional
-        What is added, times `beta`. By default the result takes its place.
+        The summand, times `beta`. By default the result takes its place.
     distributions : sequence of three distributions
-        Of A, B, and C and the result: Slab, BlockNonCyclic or BlockCyclic.
+        Distributions of A, of B, and of C and the result: Slab, BlockNonCyclic or BlockCyclic.
     alpha, beta : number, optional
         `beta` is needed with `c`.
     qualifiers : array of three `matrix_qualifiers_dtype`, optional
-        Whether A and B are transposed, or conjugated too.
+        Say for A and B whether they are transposed, or conjugated too.
     options : MatmulOptions or dict, optional
     stream : optional
-        Of a GPU; by default the current one of the operands' package.
+        A GPU's stream; by default the current one of the operands' package.
     quantization_scales : MatmulQuantizationScales or dict, optional
-        Of 8-bit operands, which need them; of others without effect.
+        Required for 8-bit operands, without effect on others.
 
     Raises
     ------
     ValueError
-        The same on all processes, where what one gives does not fit.
+        Raised on all processes alike if one process's arguments do not fit.
     """
 
     def __init__(
@@ -288,14 +288,14 @@ class Matmul:
         Parameters
         ----------
         preferences : MatmulPlanPreferences or dict, optional
-            What further results of an epilog are.
+            Preferences for an epilog's further results.
         epilog : MatmulEpilog, optional
-            What follows. Of ALLREDUCE the result is on every process as a whole; every process adds its
-            C to it.
+            The operation after the product. With ALLREDUCE every process gets the whole result, to
+            which every process adds its C.
         epilog_inputs : dict, optional
-            What the epilog needs: "bias" of those with BIAS, as long as this process's part of the
-            result is high; "relu_aux" of DRELU and "gelu_aux" of DGELU, which RELU_AUX and GELU_AUX
-            give.
+            The inputs of the epilog. BIAS variants need "bias", with an element for each row of
+            this process's part of the result. DRELU needs "relu_aux" and DGELU "gelu_aux", as
+            RELU_AUX and GELU_AUX return them.
         stream : optional
             Without effect here: a plan is made by the host.
         """
@@ -334,7 +334,7 @@ class Matmul:
     def _set_epilog(
         self, epilog: Optional[MatmulEpilog], inputs: Any, preferences: MatmulEpilogPreferences
     ) -> None:
-        """Takes what follows the product; what is wrong on one process is so on all."""
+        """Set up the epilog. An error on one process is raised on all."""
         after: Optional[Epilog] = None
         fault: Optional[Exception] = None
         if epilog not in (None, MatmulEpilog.ALLREDUCE):
@@ -350,7 +350,7 @@ class Matmul:
             if kind != "NoneType":
                 raise (TypeError if kind == "TypeError" else ValueError)(text)
         self._epilog, self._after = epilog, after
-        # What is done to narrow results is done to their sums, before these are rounded.
+        # Operations on narrow results work on the sums, before these are rounded.
         is_narrow = self._result in ("float16", "bfloat16", *FLOAT8)
         is_changed = after is not None or self.options.result_amax or (
             self.num_operands == 3 and self._dtypes[2] != self._result
@@ -375,7 +375,9 @@ class Matmul:
             raise ValueError(f"{text}shape ({result})")
 
     def _bind(self, result: tuple[int, int]) -> None:
-        """Binds the distributions, and checks this process's parts; any fault is one of all."""
+        """Bind the distributions, and check this process's parts. An error is raised on all
+        processes.
+        """
         fault: Optional[Exception] = None
         for i, distribution in enumerate(self.distributions):
             bound = distribution.copy()
@@ -404,7 +406,7 @@ class Matmul:
         quantization_scales: Any = None,
         stream: Any = None,
     ) -> None:
-        """Take other operands like those before; without any argument let go of all."""
+        """Take other operands like those before; without arguments drop all."""
         self._check()
         if c is not None and self.num_operands == 2:
             raise ValueError(
@@ -448,11 +450,13 @@ class Matmul:
         self._operands, self._is_released = operands, False
 
     def reset_operands_unchecked(self, **given: Any) -> None:
-        """As `reset_operands`, which checks little enough to be called always."""
+        """The same as `reset_operands`, whose checks are cheap."""
         self.reset_operands(**given)
 
     def release_operands(self) -> None:
-        """Let go of the operands and the epilog's inputs; `reset_operands` before the next execution."""
+        """Drop the operands and the epilog's inputs; call `reset_operands` before the next
+        execution.
+        """
         self._check()
         self._operands, self._is_released = None, True
         if self._after is not None:
@@ -489,8 +493,8 @@ class Matmul:
         Returns
         -------
         array
-            This process's part of the result, in Fortran order: operand C itself where the product
-            is in place. With a dict of further results beside it where the epilog has some.
+            This process's part of the result, in Fortran order; operand C itself if the product is
+            in place. If the epilog has further results, a pair of the part and a dict.
         """
         self._check("Execution")
         assert self._operands is not None
@@ -503,11 +507,11 @@ class Matmul:
     def _multiply(self, operands: Sequence[Any]) -> Any:
         assert self._plan is not None
         scale_a, scale_b, scale_c, scale_d = _quantization.values(self._quantization)
-        # The result's is the last that is done to it.
+        # The result's scale is applied last.
         late, early = (1.0, scale_d) if self._dtype_within == self._result else (scale_d, 1.0)
         alpha = self._alpha * (scale_a * scale_b * early)
         beta = self._beta * (scale_c * early)
-        # Those that were reset may lie in another order.
+        # Operands that were reset may lie in another order.
         a, b = (in_columns(operand.conj() if lazy else operand)
                 for operand, lazy in zip(operands[:2], self._lazy))
         made = None
@@ -537,7 +541,9 @@ class Matmul:
         return (got, aux) if aux else got
 
     def _follow(self, got: Any, a: Any, b: Any, scale: float) -> dict[str, Any]:
-        """What is done to the result before it is rounded; returns the further results."""
+        """Apply the epilog and scaling before the result is rounded; returns the further
+        results.
+        """
         aux = self._after(got, a, b) if self._after is not None else {}
         if self.options.result_amax:
             aux["result_amax"] = largest_of(got)
@@ -547,7 +553,7 @@ class Matmul:
         return aux
 
     def free(self) -> None:
-        """Let go of everything; again is fine."""
+        """Release everything. A second call does nothing."""
         self._operands = self._plan = None
         self._is_freed = True
 
