@@ -1,14 +1,15 @@
-// Included by every public header that passes types of the standard library: refuses a program that
-// has them otherwise than the library. It would link, and pass objects that it cannot read.
+// Every public header that passes types of the standard library includes this file. It refuses a
+// program whose standard library has another layout than the one hocket is compiled with. Such a
+// program would link, and then misread the objects that are passed.
 //
-// The library is compiled with libstdc++ as it is by default.
+// The library is compiled with libstdc++ and its default settings.
 #pragma once
 
 #include <cstddef>
 
 #include "hocket/cplusplus.h"
 
-// A file that is not there ends the compilation, where #error alone does not.
+// Some compilers go on after #error. Including a file that does not exist ends the compilation.
 #if defined(_LIBCPP_VERSION)
 #error "hocket is compiled with libstdc++, whose types differ: compile without -stdlib=libc++"
 #include "hocket/needs libstdc++: compile without -stdlib=libc++"

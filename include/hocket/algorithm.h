@@ -1,4 +1,4 @@
-// The algorithms by which collectives travel as messages, by name; see docs/algorithms.md.
+// The names of the algorithms that carry collectives as messages; see docs/algorithms.md.
 #pragma once
 
 #include <string>
@@ -9,8 +9,9 @@
 
 namespace hocket {
 
-// Those that there are for a collective, "all_reduce" and so on, for HOCKET_ALGORITHM; none where
-// there is no such collective.
+// Lists the algorithms of one collective, as HOCKET_ALGORITHM takes them. Any thread may call it.
+// @param collective The name of the collective, such as "all_reduce".
+// @return The names of its algorithms. Empty if there is no such collective.
 std::vector<std::string> algorithm_names(std::string_view collective);
 
 }  // namespace hocket

@@ -1,16 +1,16 @@
-// Views of arrays: where the elements are, how many, of which type.
+// Views of arrays: the address of the elements, their number, and their type.
 //
-// Views are values: cheap to copy, they own nothing, and the array must outlive them. Any
-// contiguous range of a known element type converts by itself:
+// Views are values: they are cheap to copy and own nothing. The array must outlive its views. Any
+// contiguous range of a known element type converts to a view:
 //
 //     std::vector<float> x(1024);
 //     comm.all_reduce(x);                       // the whole
 //     comm.all_reduce(std::span(x).first(10));  // a part
 //     comm.all_reduce(hocket::cuda_array(device_pointer, 1024));  // in a GPU's memory
 //
-// A temporary that owns its elements can be read by a call that blocks, and by no other: a result
-// would be lost with it, and a call that goes on would use memory that is gone. What cannot be an
-// array is a deleted constructor, whose comment the compiler shows.
+// Only a blocking call can read from a temporary that owns its elements. A result would be lost
+// with the temporary, and an asynchronous call would use memory that is gone. Types that cannot be
+// arrays have deleted constructors. The compiler shows the comment beside such a constructor.
 #pragma once
 
 #include <complex>
@@ -35,7 +35,7 @@ constexpr void require_element() {
                 "float, double, std::complex<float> and std::complex<double>. For other plain data "
                 "pass std::as_writable_bytes(std::span(x)), or std::as_bytes where it is const.");
 }
-// `R` as a forwarding reference deduces it.
+// `R` is the type that a forwarding reference deduces.
 template <typename R>
 constexpr void require_lasting() {
   static_assert(std::ranges::borrowed_range<R>,
@@ -44,7 +44,7 @@ constexpr void require_lasting() {
                 "std::vector<float> x = ...; and pass x. If its type is only a view, pass "
                 "std::span(view), or specialize std::ranges::enable_borrowed_range for it.");
 }
-// Contiguous ranges, views themselves excluded.
+// A contiguous range that is not itself a view of this header.
 template <typename R>
 concept ContiguousRange =
     std::ranges::contiguous_range<R> && std::ranges::sized_range<R> && !requires {
@@ -59,7 +59,7 @@ template <typename A, typename View, typename Not>
 concept ConvertsTo = !ContiguousRange<A> && !std::same_as<std::remove_cvref_t<A>, Not> &&
     std::convertible_to<A, View>;
 
-// Types that people pass, and that are no arrays.
+// The types below are often passed by mistake: they are not arrays.
 template <typename R>
 concept ScatteredRange = std::ranges::input_range<R> && !std::ranges::contiguous_range<R>;
 template <typename P>
@@ -69,16 +69,22 @@ concept Number = std::floating_point<N> || std::same_as<N, std::complex<float>> 
     std::same_as<N, std::complex<double>>;
 }  // namespace detail
 
-// A GPU's number where the driver is to be asked.
+// The default number of a GPU: the driver is asked which GPU the address belongs to.
 inline constexpr int kAnyDevice = -1;
 
-// An array to read from.
+// A view of an array that is read from. A value.
 class ConstArrayView {
  public:
   using IsArrayView = void;
 
-  // An absent array: what a rank passes where it has none (a non-root's output).
+  // Makes an absent array. A rank passes it where it has no array, such as the output of a rank
+  // that is not the root.
   constexpr ConstArrayView() noexcept = default;
+  // @param data Address of the first element.
+  // @param count Number of elements.
+  // @param dtype Type of the elements.
+  // @param memory Memory that the address belongs to.
+  // @param device Number of the GPU in this process, for memory on a GPU.
   constexpr ConstArrayView(const void* data,
                            std::size_t count,
                            DType dtype,
@@ -86,6 +92,7 @@ class ConstArrayView {
                            int device = kAnyDevice) noexcept
       : data_(data), count_(count), device_(device), dtype_(dtype), memory_(memory) {}
 
+  // Views a contiguous range of a known element type, such as a std::vector or a std::span.
   template <detail::ContiguousRange R>
   constexpr ConstArrayView(const R& range) noexcept  // NOLINT: implicit on purpose
       : data_(std::ranges::data(range)), count_(std::ranges::size(range)) {
@@ -105,16 +112,21 @@ class ConstArrayView {
   template <Element T, std::same_as<T>... More>
   ConstArrayView(T, T, More...) = delete;  // hocket: a list is no array: std::vector x{...} is one
 
+  // Returns the address of the first element. Null for an absent array.
   constexpr const void* data() const noexcept { return data_; }
   constexpr std::size_t count() const noexcept { return count_; }  // elements
+  // Returns the size in bytes.
   constexpr std::size_t bytes() const noexcept { return count_ * size_of(dtype_); }
   constexpr DType dtype() const noexcept { return dtype_; }
   constexpr MemoryKind memory() const noexcept { return memory_; }
+  // Returns the GPU's number in this process, or kAnyDevice.
   constexpr int device() const noexcept { return device_; }
 
-  // Of an array that has several axes. Collectives that combine arrays or copy them whole refuse
-  // those that differ in it; who cuts an array has none.
+  // Returns the order in which the elements of an array with several axes lie. Collectives that
+  // combine or copy whole arrays refuse arrays that differ in it. `slice` returns a view without an
+  // order.
   constexpr MemoryOrder order() const noexcept { return order_; }
+  // Returns a copy of this view with another order.
   [[nodiscard("a view is a value: this one stays as it is")]] constexpr ConstArrayView in_order(
       MemoryOrder order) const noexcept {
     ConstArrayView view = *this;
@@ -122,7 +134,7 @@ class ConstArrayView {
     return view;
   }
 
-  // Elements [first, first + count).
+  // Returns a view of the elements [first, first + count). The range is not checked.
   constexpr ConstArrayView slice(std::size_t first, std::size_t count) const noexcept {
     return {static_cast<const std::byte*>(data_) + first * size_of(dtype_),
             count,
@@ -140,7 +152,7 @@ class ConstArrayView {
   MemoryOrder order_ = MemoryOrder::kAny;
 };
 
-// An array to write to, and to read from where a call works in place.
+// A view of an array that is written to. A call that works in place also reads from it. A value.
 class ArrayView {
  public:
   using IsArrayView = void;
@@ -153,6 +165,7 @@ class ArrayView {
                       int device = kAnyDevice) noexcept
       : data_(data), count_(count), device_(device), dtype_(dtype), memory_(memory) {}
 
+  // Views a contiguous range of a known element type that is not const.
   template <detail::MutableRange R>
   constexpr ArrayView(R&& range) noexcept  // NOLINT: implicit on purpose
       : data_(std::ranges::data(range)), count_(std::ranges::size(range)) {
@@ -194,6 +207,7 @@ class ArrayView {
     return view;
   }
 
+  // Returns a view of the elements [first, first + count). The range is not checked.
   constexpr ArrayView slice(std::size_t first, std::size_t count) const noexcept {
     return {
         static_cast<std::byte*>(data_) + first * size_of(dtype_), count, dtype_, memory_, device_};
@@ -208,8 +222,8 @@ class ArrayView {
   MemoryOrder order_ = MemoryOrder::kAny;
 };
 
-// An array to read from that is still there when the statement has ended, as calls need that go on.
-// Temporaries that own their elements do not compile.
+// A view of an array that is read from and that outlives the statement, as asynchronous calls need.
+// A temporary that owns its elements does not compile.
 class BorrowedView : public ConstArrayView {
  public:
   using ConstArrayView::ConstArrayView;
@@ -220,32 +234,33 @@ class BorrowedView : public ConstArrayView {
       : ConstArrayView(std::as_const(range)) {
     detail::require_lasting<R>();
   }
-  // Other views, and what converts to one.
+  // Other views, and types that convert to a view.
   template <detail::ConvertsTo<ConstArrayView, BorrowedView> A>
   constexpr BorrowedView(A&& array) noexcept  // NOLINT: implicit on purpose
       : ConstArrayView(static_cast<ConstArrayView>(std::forward<A>(array))) {}
 };
 
 namespace detail {
-// An ArrayView of what has a type, which `{}` has not.
+// An ArrayView that always has a type. `{}` does not convert to it.
 class TypedArrayView : public ArrayView {
  public:
   template <std::convertible_to<ArrayView> A>
   constexpr TypedArrayView(A&& array) noexcept  // NOLINT: implicit on purpose
       : ArrayView(static_cast<ArrayView>(std::forward<A>(array))) {}
 };
-// The array of a call that has one: it can be written to, or not.
+// The argument of a call that takes one array: the array is writable, or it is read-only.
 template <typename A>
 concept WritableArray = std::convertible_to<A, ArrayView> &&
     (!ContiguousRange<A> || std::ranges::borrowed_range<A>);
 template <typename A>
 concept ReadOnlyArray = std::convertible_to<A, BorrowedView> && !std::convertible_to<A, ArrayView>;
-// `{}` converts to it better than to a class: where it could be options or an absent array, it is
-// options.
+// An overload that takes this type accepts `{}`, and is a better match for it than a class. So `{}`
+// means the default options where it could also mean an absent array.
 enum class Defaults : bool {};
 }  // namespace detail
 
-// One number as an array of one element: `comm.all_reduce(hocket::scalar(loss))`.
+// Views one number as an array of one element: `comm.all_reduce(hocket::scalar(loss))`. The number
+// must outlive the view.
 template <Element T>
 constexpr ArrayView scalar(T& value) noexcept {
   return {std::addressof(value), 1, dtype_of<T>};
@@ -257,8 +272,10 @@ constexpr ConstArrayView scalar(const T& value) noexcept {
 template <Element T>
 void scalar(const T&&) = delete;  // hocket: this number is a temporary: give it a name
 
-// An array in a GPU's memory, by the address there. `device` is its number in this process; where
-// it is not given, the driver is asked.
+// Views an array in a GPU's memory.
+// @param data Address of the first element in the GPU's memory.
+// @param count Number of elements.
+// @param device Number of the GPU in this process. By default the driver is asked.
 template <Element T>
 constexpr ArrayView cuda_array(T* data, std::size_t count, int device = kAnyDevice) noexcept {
   return {data, count, dtype_of<T>, MemoryKind::kCuda, device};

@@ -1,9 +1,9 @@
-// Audits: digests of what went into each call of a job and came out of it, so that two runs can be
-// compared without keeping their data.
+// Audits: digests of the inputs and outputs of each call of a job. Two runs can be compared by
+// their audits, without keeping their data.
 //
-// A job keeps one where HOCKET_AUDIT is set (`hocket run --audit DIR`): a file a rank, which can be
-// read too where the rank was killed. `hocket trace --diff A B` shows where two runs part.
-// Everything here is a value.
+// A job keeps an audit if HOCKET_AUDIT is set (`hocket run --audit DIR`). Each rank writes one
+// file, which can be read even if the rank was killed. `hocket trace --diff A B` shows the first
+// difference of two runs. All types here are values. All functions may be called from any thread.
 #pragma once
 
 #include <cstddef>
@@ -20,47 +20,52 @@ namespace hocket {
 
 class Communicator;
 
-// Has this rank keep an audit of the calls of `communicator`, or no more, from the next one on.
-// Communicators made of it do as it does. Without HOCKET_AUDIT the file lies beside the trace, or in
-// hocket-audit. Local: for a comparison all ranks want one. Throws SystemError where the file cannot
-// be written.
+// Starts or stops the audit of the calls of `communicator`, from the next call on. Communicators
+// that are made from it inherit the setting. The call is local, but a comparison needs the audit of
+// all ranks. Without HOCKET_AUDIT the file lies beside the trace, or in hocket-audit.
+// @param communicator The communicator to audit.
+// @param audited True to start, false to stop.
+// @throws SystemError if the file cannot be written.
 void set_audited(Communicator& communicator, bool audited);
+// Returns whether this rank keeps an audit of `communicator`.
 bool is_audited(const Communicator& communicator) noexcept;
 
-// Of one block of elements. Any single bit that differs makes `sums` differ.
+// The digest of one block of elements. If two blocks differ in any single bit, their `sums` differ.
 struct AuditDigest {
   std::uint64_t sums = 0;
   std::uint64_t order = 0;
   bool operator==(const AuditDigest&) const = default;
 };
 
-// What went into a call, or came out of it.
+// The digests of one array: an input or an output of a call.
 struct AuditedArray {
-  bool digested = false;  // false: it was not there to be read, as on GPUs; or the call has failed
+  bool digested = false;  // false: the array could not be read, as on GPUs, or the call failed
   std::size_t bytes = 0;
-  std::size_t block_bytes = 0;     // of a block but for the last of an array or of a part
-  std::vector<std::size_t> parts;  // bytes of each, where they are listed; blocks do not cross them
+  // size of each block except the last one of the array or of a part
+  std::size_t block_bytes = 0;
+  // sizes of the parts in bytes, if they are listed; no block crosses a part
+  std::vector<std::size_t> parts;
   std::vector<AuditDigest> blocks;
-  // The first element that is an infinity or no number; over all parts.
+  // Index of the first element that is infinite or NaN, counted over all parts.
   std::optional<std::size_t> non_finite;
 };
 
 struct AuditedGroup {
   std::string name;
   int size = 0;
-  int rank = 0;  // this rank's in it
+  int rank = 0;  // this rank's number in the group
 };
 
 struct AuditedCall {
-  std::size_t group = 0;       // in RankAudit::groups
+  std::size_t group = 0;       // index in RankAudit::groups
   std::string name;            // "all_reduce", "send", ...
-  std::uint64_t sequence = 0;  // its number in the group; 0: a message
+  std::uint64_t sequence = 0;  // number of the call in the group, from 1; 0: a message
   DType dtype = DType::kUInt8;
-  ReduceOp op = ReduceOp::kSum;  // of a reduction
-  int peer = -1;                 // the root, or whom a message is for or from; -1: none
-  int tag = 0;                   // of a message
-  std::int64_t time = 0;         // in ns, to a few ms, by the clock of the rank's host
-  bool ended = false;            // well
+  ReduceOp op = ReduceOp::kSum;  // for reductions
+  int peer = -1;                 // the root, or the peer of a message; -1: none
+  int tag = 0;                   // for messages
+  std::int64_t time = 0;         // ns on the clock of the rank's host, exact to a few ms
+  bool ended = false;            // the call succeeded
   AuditedArray in;
   AuditedArray out;
 };
@@ -68,67 +73,76 @@ struct AuditedCall {
 struct RankAudit {
   int rank = 0;
   int size = 1;
-  std::uint64_t dropped = 0;  // calls that the file had no room for
+  std::uint64_t dropped = 0;  // calls that did not fit into the file
   std::vector<AuditedGroup> groups;
-  std::vector<AuditedCall> calls;  // collectives as they began, messages that come as they ended
+  // collectives in the order of their start, received messages of their end
+  std::vector<AuditedCall> calls;
 };
 
 struct JobAudit {
-  std::vector<RankAudit> ranks;  // in order; ranks without a file are left out
+  std::vector<RankAudit> ranks;  // in the order of the ranks; ranks without a file are left out
 };
 
-// Whether a job has left an audit in `folder`.
+// Returns whether a job has left an audit in `folder`.
 bool has_audit(const std::string& folder);
-// Reads it. Throws InvalidArgument where there is none, or what is there is none; SystemError where
-// it cannot be read.
+// Reads the audit of a job.
+// @param folder The folder that HOCKET_AUDIT named.
+// @return The audit of each rank that left a file.
+// @throws InvalidArgument if the folder has no audit, or a file is not an audit.
+// @throws SystemError if a file cannot be read.
 JobAudit read_audit(const std::string& folder);
-// One file of it, by its contents. Throws InvalidArgument.
+// Reads the audit of one rank from the contents of its file.
+// @throws InvalidArgument if `contents` is not an audit.
 RankAudit parse_rank_audit(std::span<const std::byte> contents);
 
-// Where in a call an infinity, or what is no number, was seen first.
+// The call in which an infinity or NaN was first seen.
 struct NonFinite {
-  int rank = 0;  // of the world
+  int rank = 0;  // in the world
   std::string group;
   AuditedCall call;
-  bool given = false;  // in what the rank gave; else in what came out
+  bool given = false;  // true: in the rank's input; false: in its output
   std::size_t element = 0;
 };
-// The one that came first, by the hosts' clocks and the calls' numbers.
+// Returns the earliest infinity or NaN of a job, by the hosts' clocks and the calls' numbers.
+// Absent if the job has none.
 std::optional<NonFinite> first_non_finite(const JobAudit& job);
 
-// Elements that differ: of a part, where the array has parts that are listed.
+// A range of elements that differ. `part` is the number of the part, or -1 if the array has no
+// listed parts.
 struct AuditBlock {
   int part = -1;
   std::size_t begin = 0;
   std::size_t end = 0;
 };
 
-// Where two runs part.
+// The first difference of two runs.
 struct AuditDifference {
   enum class What : std::uint8_t {
-    kGiven,    // what a rank gave
-    kTaken,    // what came out, though all gave the same
-    kCall,     // what was called, or with how much
-    kMissing,  // one of the runs has no such call
+    kGiven,    // an input differs
+    kTaken,    // an output differs, though all inputs agree
+    kCall,     // the call or its size differs
+    kMissing,  // one of the runs does not have the call
   };
   What what = What::kGiven;
-  int rank = 0;  // of the world, the first where it is so
+  int rank = 0;  // the first rank of the world that differs
   std::string group;
-  AuditedCall call;                  // as the first run has it; of kMissing, as the run that has it
-  std::optional<AuditedCall> other;  // as the second has it; absent where it is missing
-  bool first_has_it = true;          // of kMissing
-  AuditBlock block;                  // of kGiven and kTaken: the first that differs
-  std::size_t blocks = 0;            // how many of this rank's differ
-  std::vector<int> given_by;         // ranks that gave something else
-  std::vector<int> taken_by;         // ranks to which something else came
+  AuditedCall call;                  // of the first run; for kMissing, of the run that has the call
+  std::optional<AuditedCall> other;  // of the second run; absent if the call is missing
+  bool first_has_it = true;          // for kMissing: true if the first run has the call
+  AuditBlock block;                  // for kGiven and kTaken: the first block that differs
+  std::size_t blocks = 0;            // number of blocks of this rank that differ
+  std::vector<int> given_by;         // ranks whose inputs differ
+  std::vector<int> taken_by;         // ranks whose outputs differ
 };
 
 struct AuditComparison {
-  std::optional<AuditDifference> first;  // absent: the runs do not differ in what both have kept
-  std::size_t calls = 0;                 // of ranks, compared and equal
-  std::size_t not_digested = 0;          // of these with arrays that one of the runs has not read
+  std::optional<AuditDifference> first;  // absent: the runs agree in all that both have kept
+  std::size_t calls = 0;                 // calls of ranks that were compared and agree
+  // of these, calls with an array that one of the runs did not digest
+  std::size_t not_digested = 0;
 };
-// Throws InvalidArgument where the two are jobs of different numbers of ranks.
+// Compares the audits of two runs, call by call.
+// @throws InvalidArgument if the runs have different numbers of ranks.
 AuditComparison compare_audits(const JobAudit& first, const JobAudit& second);
 
 }  // namespace hocket

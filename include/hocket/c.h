@@ -1,4 +1,4 @@
-/* hocket for C, and for whatever can call C: Fortran, Python's ctypes, Julia, Rust.
+/* hocket for C, and for languages that can call C: Fortran, Python's ctypes, Julia, Rust.
  *
  *     hocket_comm *world = NULL;
  *     if (hocket_init(NULL, &world) != HOCKET_OK) return fail(hocket_error_message());
@@ -6,19 +6,20 @@
  *     hocket_all_reduce(world, NULL, &x, HOCKET_SUM, NULL);
  *     hocket_comm_free(&world);
  *
- * Every function returns a code, HOCKET_OK or what went wrong, and lets no exception out. After a
- * failure `hocket_error_message` says what happened, to whom, and what to try; the text belongs to
- * the calling thread. Results go through pointers, which are left alone where the call fails.
+ * Every function returns HOCKET_OK or the code of an error. No exception leaves a function. After
+ * an error `hocket_error_message` says what happened, to whom, and what to try. The text belongs to
+ * the calling thread. Results are written through pointers, which stay unchanged if the call fails.
  *
- * Handles are opaque. `..._free` takes the address of a handle, releases it and sets it to null, as
- * which it is refused, not used. A copy of a handle that has been freed must not be used.
+ * Handles are opaque. `..._free` takes the address of a handle, releases it and sets it to null.
+ * Functions refuse a null handle. A copy of a freed handle must not be used.
+ * Threads may use different communicators at the same time, and one communicator in turn.
+ * Simultaneous use of one communicator is detected and refused.
  *
- * Structs of options begin with their size, which the caller sets to `sizeof`; what is zero has its
- * default. Later versions add fields at the end, and a program that was built with a smaller struct
- * goes on to work. Where a parameter is a pointer to options, null means all defaults.
+ * A struct of options begins with its size, which the caller sets to `sizeof`. A field that is zero
+ * has its default. Later versions add fields at the end, and continue to accept smaller structs of
+ * older programs. A null pointer to options means all defaults.
  *
- * What is declared here stays as it is through all versions 0.x: numbers, fields and functions.
- */
+ * The declarations here do not change in any version 0.x: numbers, fields and functions. */
 #ifndef HOCKET_C_H_
 #define HOCKET_C_H_
 
@@ -29,14 +30,14 @@
 extern "C" {
 #endif
 
-/* What functions return. */
+/* The codes that functions return. */
 enum {
   HOCKET_OK = 0,
   HOCKET_INVALID_ARGUMENT = 1,  /* the call was refused; the communicator stays usable */
   HOCKET_PEER_DIED = 2,         /* a rank's process ended while it was needed */
   HOCKET_DEADLINE_EXCEEDED = 3, /* a call did not finish in time */
   HOCKET_MISMATCH = 4,          /* ranks called different things */
-  HOCKET_ABORTED = 5,           /* a rank called abort or rebuild, or gave a call up */
+  HOCKET_ABORTED = 5,           /* a rank called abort or rebuild, or gave up a call */
   HOCKET_RENDEZVOUS = 6,        /* the ranks could not find or trust each other */
   HOCKET_SYSTEM = 7,            /* the operating system refused something */
   HOCKET_DEVICE = 8,            /* a GPU, its driver or its libraries refused something */
@@ -66,7 +67,7 @@ enum {
   HOCKET_FLOAT8_E5M2 = 16
 };
 
-/* What a reduction does with two elements. */
+/* The operation of a reduction. */
 enum {
   HOCKET_SUM = 0,
   HOCKET_PRODUCT = 1,
@@ -78,24 +79,24 @@ enum {
   HOCKET_BIT_XOR = 7
 };
 
-/* Where an array lives. */
+/* The memory that holds an array. */
 enum {
-  HOCKET_MEMORY_DEFAULT = 0, /* of an array: the host's; of a symmetric one: where calls are made */
+  HOCKET_MEMORY_DEFAULT = 0, /* arrays: the host's; symmetric ones: where the calls are */
   HOCKET_MEMORY_HOST = 1,
   HOCKET_MEMORY_CUDA = 2
 };
 
-/* A time without end, in nanoseconds. */
+/* A time without limit, in nanoseconds. */
 #define HOCKET_FOREVER INT64_MAX
-/* The source of a message from whoever sends first. */
+/* A source that matches a message from any rank. */
 #define HOCKET_ANY_SOURCE (-1)
-/* The tag of a receive or a probe of whatever comes first, onto the host. */
+/* A tag that matches a message with any tag, for receives and probes on the host. */
 #define HOCKET_ANY_TAG (-1)
-/* Nobody: a message to or from it is through at once, and moves nothing. */
+/* A peer that does not exist. A message to or from it completes at once and moves nothing. */
 #define HOCKET_NULL_RANK (-2)
 
-/* An array: a value that owns nothing. The elements must stay where they are until the call, or the
- * work that it started, has ended. */
+/* An array: a value that owns nothing. The elements must stay in place until the call, or the work
+ * that it started, has ended. */
 typedef struct hocket_array {
   void* data;
   size_t count;   /* elements */
@@ -103,124 +104,131 @@ typedef struct hocket_array {
   int32_t memory; /* HOCKET_MEMORY_HOST or HOCKET_MEMORY_CUDA */
 } hocket_array;
 
-typedef struct hocket_comm hocket_comm;           /* a seat in a set of ranks */
+typedef struct hocket_comm hocket_comm;           /* membership in a set of ranks */
 typedef struct hocket_work hocket_work;           /* a call that was started */
 typedef struct hocket_symmetric hocket_symmetric; /* an array that peers can reach */
-typedef struct hocket_object hocket_object;       /* a value that is no array */
+typedef struct hocket_object hocket_object;       /* a structured value */
 
 /* --- Versions, names, errors ----------------------------------------------------------------- */
 
 const char* hocket_version(void); /* "0.1.0" */
-/* Bytes of an element; 0 where there is no such type. */
+/* Returns the bytes of one element. 0 if there is no such type. */
 size_t hocket_dtype_size(int32_t dtype);
-/* "float32", "sum", "peer_died"; null where there is no such thing. */
+/* "float32", "sum", "peer_died"; null if there is no such code. Valid until the process ends. */
 const char* hocket_dtype_name(int32_t dtype);
 const char* hocket_op_name(int32_t op);
 const char* hocket_code_name(int code);
 
-/* What the last failure of this thread was: never null, "" where there was none. It stays until
- * another call of this thread fails. */
+/* Returns the message of the last error of this thread. It is "" if there was none, and never null.
+ * The text is valid until another call of this thread fails. */
 const char* hocket_error_message(void);
 
+/* The facts of an error. Unknown numbers are -1, unless stated otherwise. */
 typedef struct hocket_error_info {
   size_t size; /* sizeof(hocket_error_info), before the call */
   int32_t code;
-  int32_t rank;        /* that reports; -1: unknown, in all that follow */
-  int32_t peer;        /* that caused it */
-  int32_t signal;      /* of HOCKET_PEER_DIED: what ended the process; 0: nothing, or unknown */
-  uint64_t sequence;   /* the call's number in its communicator, from 1; 0: unknown */
-  const char* message; /* these belong to the thread, as hocket_error_message */
+  int32_t rank;        /* the rank that reports the error */
+  int32_t peer;        /* the rank that caused it */
+  int32_t signal;      /* for HOCKET_PEER_DIED: signal that ended the process; 0: none or unknown */
+  uint64_t sequence;   /* number of the call in its communicator, from 1; 0: unknown */
+  const char* message; /* the pointers belong to the thread, as hocket_error_message */
   const char* communicator; /* its name */
   const char* operation;    /* "all_reduce" */
-  const char* host;         /* of the peer */
-  const int32_t* missing;   /* of HOCKET_DEADLINE_EXCEEDED: who had not come */
+  const char* host;         /* host of the peer */
+  const int32_t* missing;   /* for HOCKET_DEADLINE_EXCEEDED: the ranks that had not arrived */
   size_t missing_count;
 } hocket_error_info;
+/* Writes the facts of this thread's last error to `info`, whose `size` the caller has set. */
 int hocket_error_details(hocket_error_info* info);
 
 /* --- Joining, communicators ------------------------------------------------------------------ */
 
 typedef struct hocket_init_options {
   size_t size;          /* sizeof(hocket_init_options) */
-  int32_t ranks;        /* how many ranks; 0: as the launcher says, and `rank` does not count */
-  int32_t rank;         /* which of them this process is */
-  const char* address;  /* "host:port" of rank 0, or "unix:NAME"; null: as the launcher says */
-  const char* key_file; /* what `hocket key` made; null: as the environment says */
-  int64_t timeout_ns;   /* for joining; 0: 300 s */
-  int64_t deadline_ns;  /* of calls; 0: HOCKET_DEADLINE, or 300 s */
-  const char* engines;  /* "shm,ucx", best first; null: all there are */
-  const char* name;     /* in messages; null: "world" */
+  int32_t ranks;        /* number of ranks; 0: the launcher decides, and `rank` is ignored */
+  int32_t rank;         /* number of this process */
+  const char* address;  /* "host:port" of rank 0, or "unix:NAME"; null: the launcher decides */
+  const char* key_file; /* a file that `hocket key` made; null: the environment decides */
+  int64_t timeout_ns;   /* limit for joining; 0: 300 s */
+  int64_t deadline_ns;  /* default limit of calls; 0: HOCKET_DEADLINE, or 300 s */
+  const char* engines;  /* "shm,ucx", best first; null: all available */
+  const char* name;     /* name of the communicator, in messages; null: "world" */
 } hocket_init_options;
 
-/* Joins the job that this process was started in, or makes one of a single rank. */
+/* Joins the job that this process was started in, or makes a job of one rank. Blocks until all
+ * ranks have joined, else returns HOCKET_RENDEZVOUS with the names of those that are missing. */
 int hocket_init(const hocket_init_options* options, hocket_comm** world);
 
-/* Every call of a communicator has these. */
+/* The options of every call on a communicator. */
 typedef struct hocket_call_options {
   size_t size;         /* sizeof(hocket_call_options) */
-  int64_t deadline_ns; /* how long it may take; 0: the communicator's default */
+  int64_t deadline_ns; /* limit for the call; 0: the communicator's default */
   void* stream;        /* a CUstream or cudaStream_t, for arrays in a GPU's memory */
-  int32_t on_stream;   /* 1: also where `stream` is null, the legacy default stream */
-  /* Of hocket_recv and hocket_recv_async, onto the host: 1 where fewer elements than the array has
-   * may come. They fill its beginning. */
+  int32_t on_stream;   /* 1: use `stream` even if it is null, the legacy default stream */
+  /* For hocket_recv and hocket_recv_async on the host. 1: the message may have fewer elements than
+   * the array, and fills its beginning. */
   int32_t allow_shorter;
 } hocket_call_options;
 
-int hocket_comm_rank(const hocket_comm* comm, int* rank); /* -1: no member */
+/* Facts of a communicator. All calls until hocket_comm_status are local. */
+int hocket_comm_rank(const hocket_comm* comm, int* rank); /* -1: not a member */
 int hocket_comm_size(const hocket_comm* comm, int* size);
 int hocket_comm_epoch(const hocket_comm* comm, int* epoch);       /* how often it was rebuilt */
-int hocket_comm_name(const hocket_comm* comm, const char** name); /* as long as `comm` */
-/* For each member, in order: its rank in the world; the number of its host. `length` is that of the
- * array, the communicator's size at least. */
+int hocket_comm_name(const hocket_comm* comm, const char** name); /* valid as long as `comm` */
+/* Write one number for each member, in order: its rank in the world, or the number of its host.
+ * `length` is the length of the array. It must be at least the communicator's size. */
 int hocket_comm_world_ranks(const hocket_comm* comm, int32_t* ranks, size_t length);
 int hocket_comm_hosts(const hocket_comm* comm, int32_t* hosts, size_t length);
+/* Get and set the default limit of calls on this rank, in nanoseconds. */
 int hocket_comm_deadline(const hocket_comm* comm, int64_t* deadline_ns);
 int hocket_comm_set_deadline(hocket_comm* comm, int64_t deadline_ns);
-/* Whether this rank keeps an audit of the calls, for `hocket trace --diff`: 1 or 0. Communicators
- * made of it do as it does. Without HOCKET_AUDIT the file lies beside the trace, or in
- * hocket-audit. */
+/* Get and set whether this rank keeps an audit of the calls, for `hocket trace --diff`: 1 or 0.
+ * Communicators that are made from it inherit the setting. Without HOCKET_AUDIT the file lies
+ * beside the trace, or in hocket-audit. */
 int hocket_comm_audited(const hocket_comm* comm, int* audited);
 int hocket_comm_set_audited(hocket_comm* comm, int audited);
-/* HOCKET_OK while it works, else the error that ended it. */
+/* Returns HOCKET_OK while the communicator works, else the code of the error that ended it. */
 int hocket_comm_status(const hocket_comm* comm);
-/* Ends the calls of all ranks with HOCKET_ABORTED, now. `reason` may be null. */
+/* Ends the calls of all ranks with HOCKET_ABORTED. Any thread may call it; `reason` may be null. */
 int hocket_comm_abort(hocket_comm* comm, const char* reason);
-/* Gives back what it holds; calls afterwards are refused. Says what ended a call on a GPU that the
- * program has not been told of. Local. */
+/* Releases the resources of the communicator. Later calls are refused. Returns the error of a call
+ * on a GPU if the program does not know it yet. Local. */
 int hocket_comm_close(hocket_comm* comm);
-/* Frees the handle, which need not be closed. Null, and the address of null, are fine. */
+/* Frees the handle, closed or not. Null, and the address of null, are accepted. */
 void hocket_comm_free(hocket_comm** comm);
 
-/* Groups: collective calls of `comm`, of which every rank gets a communicator, members or not. */
+/* Collective calls of `comm`: every rank gets a communicator, of which it need not be a member.
+ * `ranks` lists the members by their rank in `comm`. */
 int hocket_new_group(hocket_comm* comm,
                      const int32_t* ranks,
                      size_t length,
                      const hocket_call_options* options,
                      hocket_comm** group);
-/* Ranks of equal color; negative: none. Ordered by key, then by rank. */
+/* Joins ranks of equal color; negative: none. Members are ordered by key, then by rank. */
 int hocket_split(hocket_comm* comm,
                  int32_t color,
                  int32_t key,
                  const hocket_call_options* options,
                  hocket_comm** group);
 int hocket_duplicate(hocket_comm* comm, const hocket_call_options* options, hocket_comm** copy);
-/* The members on this rank's host; those with its number on their hosts. */
+/* The members on this rank's host; the members with this rank's number on their hosts. */
 int hocket_intra_node(hocket_comm* comm, hocket_comm** group);
 int hocket_inter_node(hocket_comm* comm, hocket_comm** group);
 
 typedef struct hocket_rebuild_options {
   size_t size;             /* sizeof(hocket_rebuild_options) */
-  int64_t deadline_ns;     /* for ranks that live and do not come; 0: the communicator's */
-  int32_t exclude_missing; /* 1: go on without them then, instead of failing */
-  int32_t allow_minority;  /* 1: go on though as many may do the same elsewhere */
+  int64_t deadline_ns;     /* limit for living ranks that do not come; 0: the communicator's */
+  int32_t exclude_missing; /* 1: go on without them at the limit; 0: fail */
+  int32_t allow_minority;  /* 1: go on even if as many unreachable ranks may do the same */
 } hocket_rebuild_options;
-/* After a failure: the communicator of those that are left. */
+/* Makes the communicator of the ranks that are left; all of them must call it. */
 int hocket_rebuild(hocket_comm* comm, const hocket_rebuild_options* options, hocket_comm** next);
 
 /* --- Collectives ----------------------------------------------------------------------------- */
 
-/* `in` null: in place, `out` holds the input. `out` null: this rank gets no result (reduce and
- * gather, but at the root). Counts for n ranks, where a rank's part is `share`:
+/* The collectives. If `in` is null, the call works in place and `out` holds the input. If `out` is
+ * null, this rank gets no result, as in reduce and gather on ranks other than the root. Counts for
+ * n ranks, where `share` is the part of one rank:
  *
  *   call             in           out          in place
  *   all_reduce       count        count        count
@@ -232,7 +240,8 @@ int hocket_rebuild(hocket_comm* comm, const hocket_rebuild_options* options, hoc
  *   reduce_scatter   n * share    share        n * share, result first; or out: own part of in
  *   all_to_all       n * share    n * share    n * share
  *
- * A call that ends in _async starts the same and returns; see hocket_work_wait. */
+ * A function that ends in _async starts the call and returns a work; see hocket_work_wait.
+ * HOCKET_INVALID_ARGUMENT leaves the communicator usable; other errors end it on all ranks. */
 int hocket_all_reduce(hocket_comm* comm,
                       const hocket_array* in,
                       const hocket_array* out,
@@ -257,8 +266,8 @@ int hocket_reduce_async(hocket_comm* comm,
                         int32_t root,
                         const hocket_call_options* options,
                         hocket_work** work);
-/* Combines what ranks 0 to this one bring; exscan leaves out this rank's own, and rank 0's `out`
- * as it is. */
+/* Combine the arrays of ranks 0 to this one. exscan leaves out this rank's own array, and does not
+ * change rank 0's `out`. */
 int hocket_scan(hocket_comm* comm,
                 const hocket_array* in,
                 const hocket_array* out,
@@ -346,16 +355,16 @@ int hocket_all_to_all_async(hocket_comm* comm,
 int hocket_barrier(hocket_comm* comm, const hocket_call_options* options);
 int hocket_barrier_async(hocket_comm* comm, const hocket_call_options* options, hocket_work** work);
 
-/* Parts of unequal size: elements a rank, and where each rank's part begins, both as many as the
- * communicator has ranks. */
+/* Parts of unequal size: the elements of each rank's part, and the element at which each part
+ * begins. Both arrays have one entry for each rank. */
 typedef struct hocket_parts {
-  const size_t* counts; /* null: the ranks are asked first, a small call more on all of them */
-  const size_t* displacements; /* null: the parts lie one after the other */
-  size_t length;               /* of both */
+  const size_t* counts;        /* null: the ranks gather them first, one small call on all */
+  const size_t* displacements; /* null: the parts follow each other */
+  size_t length;               /* length of both */
 } hocket_parts;
 
-/* `parts` null: as with null counts. Of gather_v they matter at the root; so do those of scatter_v,
- * which must be given there, and those of what all_to_all_v sends. */
+/* Null `parts` mean the same as null counts. `parts` of gather_v and scatter_v matter at the root.
+ * scatter_v requires them there, and all_to_all_v requires those of the data that it sends. */
 int hocket_all_gather_v(hocket_comm* comm,
                         const hocket_array* in,
                         const hocket_array* out,
@@ -422,10 +431,9 @@ int hocket_reduce_scatter_v_async(hocket_comm* comm,
                                   const hocket_call_options* options,
                                   hocket_work** work);
 
-/* --- Messages between two ranks ----------------------------------------------------------------
- */
+/* --- Messages between two ranks --------------------------------------------------------------- */
 
-/* They pair by peer, tag (0 at least) and order. */
+/* Messages are matched by peer, tag (at least 0) and order. */
 int hocket_send(hocket_comm* comm,
                 const hocket_array* in,
                 int32_t destination,
@@ -437,14 +445,14 @@ int hocket_send_async(hocket_comm* comm,
                       int32_t tag,
                       const hocket_call_options* options,
                       hocket_work** work);
-/* A message, as who gets it is told. */
+/* The description of a message that was received. */
 typedef struct hocket_received {
-  int32_t source; /* who sent it */
+  int32_t source; /* the sender */
   int32_t tag;
   size_t count; /* elements */
   int32_t dtype;
 } hocket_received;
-/* `received` may be null. */
+/* Receives a message. `received` gets its description, and may be null. */
 int hocket_recv(hocket_comm* comm,
                 const hocket_array* out,
                 int32_t source,
@@ -457,17 +465,17 @@ int hocket_recv_async(hocket_comm* comm,
                       int32_t tag,
                       const hocket_call_options* options,
                       hocket_work** work);
-/* Waits until a message onto the host is there, and tells of it without taking it: the next receive
- * from that source with that tag does. */
+/* Waits until a message for the host has arrived, and describes it. The message stays: the next
+ * receive from that source with that tag takes it. */
 int hocket_probe(hocket_comm* comm,
                  int32_t source,
                  int32_t tag,
                  const hocket_call_options* options,
                  hocket_received* received);
-/* The same without waiting. `found`: 0 where no message is there yet; `received` stays as it is. */
+/* Does not wait: `found` is 0, and `received` unchanged, if no message has arrived. */
 int hocket_probe_now(
     hocket_comm* comm, int32_t source, int32_t tag, hocket_received* received, int* found);
-/* Sends to one and receives from another at once. */
+/* Sends to one rank and receives from another at the same time. */
 int hocket_send_recv(hocket_comm* comm,
                      const hocket_array* in,
                      int32_t destination,
@@ -478,9 +486,9 @@ int hocket_send_recv(hocket_comm* comm,
 
 typedef struct hocket_message {
   hocket_array array;
-  int32_t peer; /* to whom, or from whom */
+  int32_t peer; /* the destination, or the source */
 } hocket_message;
-/* Any number of messages, which progress together; those between two ranks pair in their order. */
+/* Any number of messages at once. Those between two ranks are matched in the order of the lists. */
 int hocket_exchange(hocket_comm* comm,
                     const hocket_message* outgoing,
                     size_t outgoing_count,
@@ -489,80 +497,80 @@ int hocket_exchange(hocket_comm* comm,
                     int32_t tag,
                     const hocket_call_options* options);
 
-/* --- Works -------------------------------------------------------------------------------------
- */
+/* --- Works ------------------------------------------------------------------------------------ */
 
-/* Waits until the call has ended, at most until its deadline, and returns what came of it. A call
- * on a GPU is waited for by streams: of such this returns what has gone wrong so far. */
+/* Waits until the call has ended or reached its deadline, and returns its result. Streams wait for
+ * a call on a GPU: for it, this returns the errors so far. One thread at a time may use a work. */
 int hocket_work_wait(hocket_work* work);
-/* Has later work of a stream wait for a call on a GPU. */
+/* Makes later work of a stream wait for a call on a GPU. */
 int hocket_work_wait_on(hocket_work* work, void* stream);
-/* Waits at most `timeout_ns`, for a GPU too. `done`: 1 when the call has ended, 0 when time ran
- * out. */
+/* Waits at most `timeout_ns`, also for a call on a GPU. `done` is 1 if the call has ended, and 0 if
+ * the time ran out. */
 int hocket_work_wait_for(hocket_work* work, int64_t timeout_ns, int* done);
-/* `done`: 1 when the call has ended, well or not. Never blocks. */
+/* Never blocks. `done` is 1 if the call has ended, with or without error. */
 int hocket_work_test(hocket_work* work, int* done);
-/* What hocket_recv_async received, once that has ended well. */
+/* Describes the message of a hocket_recv_async that has succeeded. */
 int hocket_work_received(const hocket_work* work, hocket_received* received);
-/* Frees the handle. A call that is pending is given up, which ends its communicator on all ranks.
- */
+/* Frees the handle. A pending call is given up, which ends its communicator on all ranks. */
 void hocket_work_free(hocket_work** work);
 
-/* --- Symmetric memory --------------------------------------------------------------------------
- */
+/* --- Symmetric memory ------------------------------------------------------------------------- */
 
 typedef struct hocket_symmetric_options {
   size_t size;         /* sizeof(hocket_symmetric_options) */
   int64_t deadline_ns; /* 0: the communicator's */
-  int32_t memory;      /* HOCKET_MEMORY_DEFAULT: where the communicator's calls are */
+  int32_t memory;      /* HOCKET_MEMORY_DEFAULT: the memory that the communicator's calls use */
   int32_t nvshmem;     /* 1: from NVSHMEM's heap */
 } hocket_symmetric_options;
-/* A zeroed array on every rank of `comm`, which all can reach. Collective; the calls of collectives
- * on such arrays copy nothing. */
+/* Makes a zeroed array on every rank of `comm`. All ranks can reach all of these arrays, so
+ * collectives on them copy nothing. Collective. */
 int hocket_symmetric_empty(hocket_comm* comm,
                            size_t count,
                            int32_t dtype,
                            const hocket_symmetric_options* options,
                            hocket_symmetric** made);
+/* Writes the view of this rank's array to `array`. */
 int hocket_symmetric_local(const hocket_symmetric* symmetric, hocket_array* array);
-/* Another rank's, as it is mapped here. Calls that order the ranks (a barrier) say when it may be
- * read or written. */
+/* Writes the view of another rank's array, as it is mapped here. It may be read or written between
+ * calls that order the ranks, such as a barrier. */
 int hocket_symmetric_peer(const hocket_symmetric* symmetric, int32_t rank, hocket_array* array);
-/* Gives up this rank's hold; the arrays that it gave must not be used afterwards. */
+/* Releases this rank's hold on the memory, whose views must not be used afterwards. */
 void hocket_symmetric_free(hocket_symmetric** symmetric);
 
-/* --- Objects -----------------------------------------------------------------------------------
- */
+/* --- Objects ---------------------------------------------------------------------------------- */
 
-/* Values of any size and shape. C makes bytes and strings, and passes on whatever else comes from
- * Python or C++, as its encoding. */
+/* Objects: values of any size and shape. C makes bytes and strings. It passes on all other objects
+ * from Python or C++ as their encoding. */
 enum {
   HOCKET_OBJECT_NONE = 0,
   HOCKET_OBJECT_STRING = 1, /* UTF-8 */
   HOCKET_OBJECT_BYTES = 2,
-  HOCKET_OBJECT_OTHER = 3 /* a number, a list, a dict, ...: read it by its encoding */
+  HOCKET_OBJECT_OTHER = 3 /* a number, a list, a dict, ...: read its encoding */
 };
 
+/* Make an object from a copy of the data. A string must be UTF-8. */
 int hocket_object_from_bytes(const void* data, size_t length, hocket_object** object);
 int hocket_object_from_string(const char* text, hocket_object** object);
-/* The inverse of hocket_object_encoding. */
+/* Makes an object from its encoding; the inverse of hocket_object_encoding. */
 int hocket_object_decode(const void* data, size_t length, hocket_object** object);
+/* Writes the kind of the object: HOCKET_OBJECT_NONE and so on. */
 int hocket_object_kind(const hocket_object* object, int* kind);
-/* Of bytes and strings. What is given out here and below is the object's, and lives as long; a byte
- * of 0 follows, which is not counted. */
+/* Gives the contents of bytes or of a string. The memory belongs to the object and lives as long. A
+ * byte of 0 follows the contents and is not counted. */
 int hocket_object_bytes(const hocket_object* object, const void** data, size_t* length);
-/* Of any object: what hocket::encode of C++ makes. */
+/* The encoding of any object, as hocket::encode of C++ makes it; it belongs to the object. */
 int hocket_object_encoding(hocket_object* object, const void** data, size_t* length);
 void hocket_object_free(hocket_object** object);
 
-/* The root's object, on all ranks; what others pass, null for one, is ignored. */
+/* Sends the root's object to all ranks. Objects of other ranks are ignored and may be null. */
 int hocket_broadcast_object(hocket_comm* comm,
                             const hocket_object* object,
                             int32_t root,
                             const hocket_call_options* options,
                             hocket_object** result);
-/* Every rank's object, in the order of the ranks: `results` has room for `length` of them, as many
- * as there are ranks. Only the root's is written by gather. */
+/* Gather every rank's object, in rank order. hocket_gather_object writes `results` at the root
+ * alone.
+ * `results` has `length` places, one for each rank. The caller frees each object. */
 int hocket_gather_object(hocket_comm* comm,
                          const hocket_object* object,
                          int32_t root,
@@ -574,7 +582,7 @@ int hocket_all_gather_object(hocket_comm* comm,
                              const hocket_call_options* options,
                              hocket_object** results,
                              size_t length);
-/* objects[r] of the root, on rank r; `length` is the number of ranks there. */
+/* Sends objects[r] of the root to rank r. `length` is the number of ranks, at the root. */
 int hocket_scatter_object(hocket_comm* comm,
                           const hocket_object* const* objects,
                           size_t length,

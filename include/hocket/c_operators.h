@@ -1,4 +1,4 @@
-/* A part of hocket/c.h: reductions by a function of the program's own, and who has the extreme. */
+/* A part of hocket/c.h: reductions by a function of the program's own, argmin and argmax. */
 #ifndef HOCKET_C_OPERATORS_H_
 #define HOCKET_C_OPERATORS_H_
 
@@ -8,24 +8,25 @@
 extern "C" {
 #endif
 
-/* Replaces each of the `count` elements at `left` by itself and what is at `right`, combined. What
- * is returned is 0, or says that it has failed: then the call fails with HOCKET_INVALID_ARGUMENT on
- * all ranks, which can go on. It must not call the communicator. */
+/* A function that combines `count` elements: it replaces each element at `left` by its combination
+ * with the element at `right`. It returns 0, or another number if it has failed. Then the call
+ * fails with HOCKET_INVALID_ARGUMENT on all ranks, and the communicator stays usable. The function
+ * must not call the communicator. */
 typedef int (*hocket_combine)(void* left, const void* right, size_t count, void* context);
 
-/* How to combine; `context` goes to the function, and must stay until the call, or the work that it
- * started, has ended. The ranks are taken in their order: ((x0 op x1) op x2) ... So the function
- * may be neither commutative nor associative. */
+/* An operation of the program's own. Ranks are combined in their order: ((x0 op x1) op x2) ... So
+ * the function need not be commutative or associative. `context` is passed to the function. It must
+ * stay valid until the call, or the work that it started, has ended. */
 typedef struct hocket_operator {
   size_t size; /* sizeof(hocket_operator) */
   hocket_combine combine;
   void* context;
-  size_t unit; /* so many elements are combined together, `count` being a multiple; 0 is 1 */
+  size_t unit; /* number of elements that belong together; `count` is a multiple; 0: 1 */
 } hocket_operator;
 
-/* Arrays are on the host, and otherwise as for the functions without `_by`. A call that is started
- * is moved by whoever waits for one of the communicator, or by a thread of hocket's: there the
- * function is called. */
+/* Reduce arrays on the host with an operation of the program's own. Everything else is as for the
+ * functions without `_by`. A thread that waits for a call of the communicator, or a thread of
+ * hocket, moves a started call. The function runs in that thread. */
 int hocket_all_reduce_by(hocket_comm* comm,
                          const hocket_array* in,
                          const hocket_array* out,
@@ -84,11 +85,18 @@ int hocket_exscan_by_async(hocket_comm* comm,
                            const hocket_call_options* options,
                            hocket_work** work);
 
-/* Of each element of `in` the extreme over all ranks, the lowest rank that brings it, and what that
- * rank knows it by: `index` has integers, one an element; it and `indices` are both null, or
- * neither. `values` is of the dtype of `in`, `ranks` of HOCKET_INT32, `indices` of that of `index`.
- * A NaN is the extreme of both. All arrays are on the host, or all on the GPU: then the host
- * compares copies, in the order of the stream. */
+/* Find the extreme of each element over all ranks, and the lowest rank that holds it. A NaN is the
+ * extreme of both calls. All arrays are on the host, or all are on the GPU. For GPUs the host
+ * compares copies, in the order of the stream.
+ * @param comm The communicator.
+ * @param in The elements to compare.
+ * @param index One integer for each element: this rank's name for it. Null if `indices` is null.
+ * @param values Receives the extremes, with the dtype of `in`.
+ * @param ranks Receives the ranks, with HOCKET_INT32.
+ * @param indices Receives the integers of the ranks that hold the extremes, with the dtype of
+ *   `index`.
+ * @param options The options, or null.
+ * @param work Receives the handle of the started call. */
 int hocket_argmin(hocket_comm* comm,
                   const hocket_array* in,
                   const hocket_array* index,

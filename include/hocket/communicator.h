@@ -1,14 +1,20 @@
 // The communicator: a set of ranks, numbered from 0, and everything they can do together.
 //
-// All ranks of a communicator make the same calls in the same order; what they disagree in (kind,
-// dtype, op, count, root, order) is found and raised as `Mismatch` on all of them. Every call has a
-// deadline. Counts are elements. A call works in place when in and out are the same array; arrays
-// that overlap otherwise are refused.
+// All ranks of a communicator make the same calls in the same order. If they differ in kind, dtype,
+// op, count, root or order, all ranks throw `Mismatch`. Every call has a deadline. Counts are
+// numbers of elements. A call works in place when in and out are the same array. Arrays that
+// overlap in another way are refused.
 //
-// Each collective has three verbs: `name` blocks, `name_async` returns a `Work`, `prepare_name`
-// checks and chooses once and returns a `Prepared` to be called again and again.
+// Each collective has three verbs. `name` blocks. `name_async` starts the call and returns a
+// `Work`. `prepare_name` checks the call and chooses its engine once, and returns a `Prepared` for
+// repeated calls.
 //
-// Sizes, for n ranks (share: a rank's part; "own" its place in the one array of the in-place form):
+// Every call throws InvalidArgument for an argument that it refuses, which leaves the communicator
+// usable. It throws PeerDied, DeadlineExceeded, Mismatch, Aborted or DeviceError if it fails, which
+// ends the communicator. An asynchronous call throws its failure from Work::wait.
+//
+// Sizes for n ranks (share: the elements of one rank; own: the place of its share in an array that
+// is used in place):
 //
 //   call             in           out             in place
 //
@@ -58,11 +64,11 @@ class PreparedCall;
 }  // namespace world
 class SymmetricMemory;
 
-// `deadline` is how long the call may take; absent: the communicator's default.
+// `deadline` limits the time of the call. Absent: the communicator's default.
 //
-// `stream` is for arrays in a GPU's memory: the call is put on it, behind what is there, and
-// returns at once; absent: the legacy default stream. A barrier with a stream is one of the
-// streams, not of the ranks' threads. The deadline of such a call runs from its start on the GPU.
+// `stream` is for arrays in a GPU's memory. The call is enqueued on it and returns at once. Absent:
+// the legacy default stream. A barrier with a stream orders the streams, not the threads of the
+// ranks. The deadline of a call on a GPU runs from its start on the GPU.
 struct CallOptions {
   std::optional<Duration> deadline = {};
   std::optional<StreamRef> stream = {};
@@ -83,10 +89,10 @@ struct ReduceRootOptions {
   std::optional<Duration> deadline = {};
   std::optional<StreamRef> stream = {};
 };
-// Messages between two ranks pair by peer, tag and order. Tags are at least 0; recv, recv_async and
-// probe take kAnyTag, too. `allow_shorter`, of recv and recv_async alone and for arrays on the
-// host: what comes may have fewer elements than `out`, and fills its beginning; Received::count
-// says how many.
+// Messages between two ranks are matched by peer, tag and order. A tag is at least 0; recv,
+// recv_async and probe also take kAnyTag. `allow_shorter` applies to recv and recv_async of arrays
+// on the host. The message may then have fewer elements than `out` and fills its beginning.
+// Received::count is the number of elements that arrived.
 struct MessageOptions {
   int tag = 0;
   std::optional<Duration> deadline = {};
@@ -102,39 +108,40 @@ struct Incoming {
   ArrayView out;
   int source = 0;
 };
-// `source` of a receive from whoever sends first.
+// A `source` that matches a message from any rank.
 inline constexpr int kAnySource = -1;
-// `tag` of a receive of whatever comes first, onto the host.
+// A `tag` that matches a message with any tag, for arrays on the host.
 inline constexpr int kAnyTag = -1;
-// Nobody, as beyond the end of a row of ranks. A message to or from it is through at once, and
-// nothing moves: its Received has this source and count 0.
+// A peer that does not exist, such as the neighbour beyond the end of a row of ranks. A message to
+// or from it completes at once and moves nothing. Its Received has this source and count 0.
 inline constexpr int kNullRank = -2;
 
 struct SplitOptions {
   int color = 0;  // ranks of equal color form a communicator; negative: none
-  int key = 0;    // order within it; ties by the old rank
+  int key = 0;    // order within it; equal keys are ordered by the old rank
 };
 
-// How the ranks that are left go on; see Communicator::rebuild.
+// Options for continuing with the ranks that are left; see Communicator::rebuild.
 struct RebuildOptions {
-  // How long to wait for ranks that live but do not call rebuild; absent: the communicator's
-  // default deadline.
+  // Limit for ranks that are alive but do not call rebuild. Absent: the communicator's default.
   std::optional<Duration> deadline = {};
-  // What to do about them then: throw DeadlineExceeded, which names them, or go on without them.
+  // True: go on without such ranks. False: throw DeadlineExceeded, which names them.
   bool exclude_missing = false;
-  // Across hosts: go on though ranks that cannot be heard may be as many, and do the same.
+  // Across hosts: go on even if as many ranks are unreachable, and might go on without these.
   bool allow_minority = false;
 };
 
-// Elements a rank, and where each rank's part begins; without displacements the parts lie one after
-// the other, and are the whole array. In `out` they lie apart. Both are as long as there are ranks.
+// The parts of an array that the v-forms use. `counts` has the elements of each rank's part, and
+// `displacements` the element at which each part begins. Both have one entry for each rank. Without
+// displacements the parts follow each other and fill the array. In `out` parts must not overlap.
 struct Parts {
   std::span<const std::size_t> counts = {};
   std::span<const std::size_t> displacements = {};
 };
 
-// A checked call, to be made again and again on the same arrays: `op()`. A resource; belongs to one
-// communicator, which it keeps alive. Every rank must prepare and make the same calls.
+// A checked call that can be repeated on the same arrays: `op()`. A resource that belongs to one
+// communicator and keeps it alive. Threads may use it as they may use that communicator. All ranks
+// must prepare and make the same calls.
 class [[nodiscard("it is gone, and has called nothing: keep it and call it")]] Prepared {
  public:
   explicit Prepared(std::shared_ptr<world::PreparedCall> call) noexcept;
@@ -142,17 +149,18 @@ class [[nodiscard("it is gone, and has called nothing: keep it and call it")]] P
   Prepared& operator=(Prepared&&) noexcept;
   ~Prepared();
 
-  void operator()();  // blocks
-  Work start();       // as the _async verbs
+  void operator()();  // blocks; throws as the blocking verb does
+  Work start();       // starts the call, as the _async verbs do
 
  private:
   Held<"Prepared", std::shared_ptr<world::PreparedCall>> call_;
 };
 
-// A resource: this process's seat in a set of ranks. Movable, not copyable. Threads may use
-// different communicators at once, and one communicator in turns; two threads in one communicator
-// at once is detected and refused. After PeerDied, DeadlineExceeded, Mismatch, Aborted or
-// DeviceError every later call raises the same; after InvalidArgument it can be used further.
+// A resource: this process's membership in a set of ranks. It can be moved but not copied.
+// Different threads may use different communicators at the same time. They may use one communicator
+// in turn; simultaneous use is detected and refused. After PeerDied, DeadlineExceeded, Mismatch,
+// Aborted or DeviceError every later call throws the same error. After InvalidArgument the
+// communicator stays usable.
 class [[nodiscard("dropped, it is destroyed at once: the others call it in vain")]] Communicator {
  public:
   explicit Communicator(std::shared_ptr<world::CommunicatorImpl> impl) noexcept;
@@ -160,16 +168,20 @@ class [[nodiscard("dropped, it is destroyed at once: the others call it in vain"
   Communicator& operator=(Communicator&&) noexcept;
   ~Communicator();
 
-  int rank() const;  // -1 where this process is not a member
-  int size() const;
+  int rank() const;  // this process's rank; -1 if it is not a member
+  int size() const;  // number of ranks
   bool is_member() const { return rank() >= 0; }
+  // Returns the name that messages use for the communicator.
   const std::string& name() const;
-  // The rank in the world of each member, in order.
+  // Returns the rank in the world of each member, in order.
   std::span<const int> world_ranks() const;
-  // The number, from 0, of the host of each member, in order.
+  // Returns the number of each member's host, in order. Hosts are numbered from 0.
   std::span<const int> hosts() const;
 
   // --- Reductions ---------------------------------------------------------------------------
+  // Combines the arrays of all ranks, element by element, and gives the result to all ranks.
+  // @param in, out Arrays of equal size; `inout` is both. In a GPU's memory they use the stream.
+  // @param options `op` is defined for the dtype; see is_defined.
   void all_reduce(ArrayView inout, const ReduceOptions& = {});
   void all_reduce(ConstArrayView in, ArrayView out, const ReduceOptions& = {});
   Work all_reduce_async(ArrayView inout, const ReduceOptions& = {});
@@ -177,6 +189,8 @@ class [[nodiscard("dropped, it is destroyed at once: the others call it in vain"
   Prepared prepare_all_reduce(ArrayView inout, const ReduceOptions& = {});
   Prepared prepare_all_reduce(BorrowedView in, ArrayView out, const ReduceOptions& = {});
 
+  // Combines the arrays of all ranks and gives the result to the root. Other ranks may pass an
+  // absent `out`. Parameters are those of all_reduce.
   void reduce(ArrayView inout, const ReduceRootOptions& = {});
   void reduce(ConstArrayView in, ArrayView out, const ReduceRootOptions& = {});
   Work reduce_async(ArrayView inout, const ReduceRootOptions& = {});
@@ -184,9 +198,10 @@ class [[nodiscard("dropped, it is destroyed at once: the others call it in vain"
   Prepared prepare_reduce(ArrayView inout, const ReduceRootOptions& = {});
   Prepared prepare_reduce(BorrowedView in, ArrayView out, const ReduceRootOptions& = {});
 
-  // Prefix reductions. Rank r gets ((x0 op x1) op x2) ... op xr, of exscan without xr: rank 0 has
-  // nobody before it, so that its `out` is not looked at, and an array that is in place stays as it
-  // is. kAvg divides by how many ranks are combined: r + 1, of exscan r.
+  // Make prefix reductions. Rank r gets ((x0 op x1) op x2) ... op xr. For exscan xr is left out, so
+  // rank 0 has no result: its `out` is ignored, and its array in place stays unchanged. kAvg
+  // divides by the number of arrays that are combined: r + 1 for scan, r for exscan. Parameters are
+  // those of all_reduce.
   void scan(ArrayView inout, const ReduceOptions& = {});
   void scan(ConstArrayView in, ArrayView out, const ReduceOptions& = {});
   Work scan_async(ArrayView inout, const ReduceOptions& = {});
@@ -201,6 +216,8 @@ class [[nodiscard("dropped, it is destroyed at once: the others call it in vain"
   Prepared prepare_exscan(ArrayView inout, const ReduceOptions& = {});
   Prepared prepare_exscan(BorrowedView in, ArrayView out, const ReduceOptions& = {});
 
+  // Combines the arrays of all ranks and gives each rank its share of the result. Parameters are
+  // those of all_reduce, with the sizes in the table above.
   void reduce_scatter(ArrayView inout, const ReduceOptions& = {});
   void reduce_scatter(ConstArrayView in, ArrayView out, const ReduceOptions& = {});
   Work reduce_scatter_async(ArrayView inout, const ReduceOptions& = {});
@@ -208,8 +225,9 @@ class [[nodiscard("dropped, it is destroyed at once: the others call it in vain"
   Prepared prepare_reduce_scatter(ArrayView inout, const ReduceOptions& = {});
   Prepared prepare_reduce_scatter(BorrowedView in, ArrayView out, const ReduceOptions& = {});
 
-  // Rank r receives counts[r] elements of the sum of all `in`s, which are laid out by counts.
-  // Without counts every rank's out.count() is asked for first (one small call more).
+  // Does the same with shares of different sizes: rank r receives counts[r] elements. `counts` also
+  // describes the layout of every `in`. Without counts the call first gathers every rank's
+  // out.count(), which costs one small call.
   void reduce_scatter_v(ConstArrayView in,
                         ArrayView out,
                         std::span<const std::size_t> counts = {},
@@ -219,14 +237,20 @@ class [[nodiscard("dropped, it is destroyed at once: the others call it in vain"
                               std::span<const std::size_t> counts = {},
                               const ReduceOptions& = {});
 
-  // The sum whose bits depend on the shards alone. The ranks bring consecutive shards of one
-  // globally numbered list: `shards` holds this rank's, one after the other, each out.count()
-  // elements (one by default; none is fine). They are added by a fixed binary tree over the shard
-  // numbers, in the accumulation type, so that the result is the same to the last bit however many
-  // ranks hold them, whatever the engine and the timing. `op` is kSum or kAvg (over the shards).
+  // Computes a sum whose bits depend only on the shards. The ranks hold consecutive shards of one
+  // globally numbered list. A fixed binary tree over the shard numbers adds them, in the
+  // accumulation type. So the result has the same bits for any number of ranks, any engine and any
+  // timing.
+  // @param shards This rank's shards, one after the other. Each has out.count() elements. A rank
+  //   may hold any number of shards, also none.
+  // @param out The sum, or the mean over the shards.
+  // @param options `op` is kSum or kAvg.
   void reproducible_sum(ConstArrayView shards, ArrayView out, const ReduceOptions& = {});
 
   // --- Movement -----------------------------------------------------------------------------
+  // Copies the root's array to all ranks.
+  // @param in, out `in` matters at the root alone. All arrays have equal size; `inout` is both.
+  // @param options `root` is the rank whose array is copied.
   void broadcast(ArrayView inout, const RootOptions& = {});
   void broadcast(ConstArrayView in, ArrayView out, const RootOptions& = {});
   Work broadcast_async(ArrayView inout, const RootOptions& = {});
@@ -234,6 +258,8 @@ class [[nodiscard("dropped, it is destroyed at once: the others call it in vain"
   Prepared prepare_broadcast(ArrayView inout, const RootOptions& = {});
   Prepared prepare_broadcast(BorrowedView in, ArrayView out, const RootOptions& = {});
 
+  // Gives all ranks the arrays of all ranks, one after the other in rank order. The table above has
+  // the sizes, for this call and for the next ones.
   void all_gather(ArrayView inout, const CallOptions& = {});
   void all_gather(ConstArrayView in, ArrayView out, const CallOptions& = {});
   Work all_gather_async(ArrayView inout, const CallOptions& = {});
@@ -241,6 +267,8 @@ class [[nodiscard("dropped, it is destroyed at once: the others call it in vain"
   Prepared prepare_all_gather(ArrayView inout, const CallOptions& = {});
   Prepared prepare_all_gather(BorrowedView in, ArrayView out, const CallOptions& = {});
 
+  // Gives the root the arrays of all ranks, one after the other in rank order. Other ranks may pass
+  // an absent `out`.
   void gather(ArrayView inout, const RootOptions& = {});
   void gather(ConstArrayView in, ArrayView out, const RootOptions& = {});
   Work gather_async(ArrayView inout, const RootOptions& = {});
@@ -248,6 +276,7 @@ class [[nodiscard("dropped, it is destroyed at once: the others call it in vain"
   Prepared prepare_gather(ArrayView inout, const RootOptions& = {});
   Prepared prepare_gather(BorrowedView in, ArrayView out, const RootOptions& = {});
 
+  // Gives each rank its share of the root's array. Other ranks may pass an absent `in`.
   void scatter(ArrayView inout, const RootOptions& = {});
   void scatter(ConstArrayView in, ArrayView out, const RootOptions& = {});
   Work scatter_async(ArrayView inout, const RootOptions& = {});
@@ -255,6 +284,8 @@ class [[nodiscard("dropped, it is destroyed at once: the others call it in vain"
   Prepared prepare_scatter(ArrayView inout, const RootOptions& = {});
   Prepared prepare_scatter(BorrowedView in, ArrayView out, const RootOptions& = {});
 
+  // Sends share r of this rank's array to rank r, for all r. Share r of the result is what rank r
+  // sent.
   void all_to_all(ArrayView inout, const CallOptions& = {});
   void all_to_all(ConstArrayView in, ArrayView out, const CallOptions& = {});
   Work all_to_all_async(ArrayView inout, const CallOptions& = {});
@@ -263,8 +294,8 @@ class [[nodiscard("dropped, it is destroyed at once: the others call it in vain"
   Prepared prepare_all_to_all(BorrowedView in, ArrayView out, const CallOptions& = {});
 
   // --- The same with `{}` -------------------------------------------------------------------
-  // `comm.all_reduce(x, {})` is in place, with the default options. Of an array that is const, `{}`
-  // is the output, which may be absent.
+  // The overloads below accept `{}`. `comm.all_reduce(x, {})` works in place with the default
+  // options. If `x` is read-only, `{}` is an absent output.
   using Defaults = detail::Defaults;
   void all_reduce(detail::WritableArray auto&& x, Defaults) { all_reduce(x); }
   Work all_reduce_async(detail::WritableArray auto&& x, Defaults) { return all_reduce_async(x); }
@@ -330,9 +361,9 @@ class [[nodiscard("dropped, it is destroyed at once: the others call it in vain"
     return prepare_gather(x, ArrayView());
   }
 
-  // The v-forms: a part of its own size for each rank. Counts that are not given are asked for
-  // first (one small call more, which all ranks must then leave out alike). `out` must hold the
-  // sum. For gather_v `parts` matters at the root, for scatter_v likewise (there it is required).
+  // The v-forms move parts of different sizes. `out` must hold the sum of the counts. If counts are
+  // absent, the ranks first gather them with one small call, so all ranks must leave them out. For
+  // gather_v and scatter_v `parts` matters at the root, and scatter_v requires it there.
   void all_gather_v(ConstArrayView in, ArrayView out, Parts parts = {}, const CallOptions& = {});
   void gather_v(ConstArrayView in, ArrayView out, Parts parts = {}, const RootOptions& = {});
   void scatter_v(ConstArrayView in, Parts parts, ArrayView out, const RootOptions& = {});
@@ -352,10 +383,11 @@ class [[nodiscard("dropped, it is destroyed at once: the others call it in vain"
                           const CallOptions& = {});
 
   // --- Many arrays in one call --------------------------------------------------------------
-  // In place. The arrays may differ in dtype and size; all ranks bring the same list.
+  // Works in place. The arrays may differ in dtype and size. All ranks pass the same list.
   void all_reduce_coalesced(std::span<const ArrayView> arrays, const ReduceOptions& = {});
   void broadcast_coalesced(std::span<const ArrayView> arrays, const RootOptions& = {});
-  // in[i] is gathered into out[i]; in[i] is reduced and scattered into out[i].
+  // Gathers in[i] into out[i] for all_gather, and reduces and scatters in[i] into out[i] for
+  // reduce_scatter.
   void all_gather_coalesced(std::span<const ConstArrayView> in,
                             std::span<const ArrayView> out,
                             const CallOptions& = {});
@@ -364,105 +396,123 @@ class [[nodiscard("dropped, it is destroyed at once: the others call it in vain"
                                 const ReduceOptions& = {});
 
   // --- Between two ranks --------------------------------------------------------------------
-  // Outside the order of collectives: any number may be under way beside one. Size and dtype must
-  // agree on both sides; see allow_shorter.
+  // Messages are not part of the order of collectives: any number may be in progress beside one.
+  // Size and dtype must agree on both sides, except with allow_shorter.
+  // @param in, out The array to send, and the array to receive into.
+  // @param destination, source The peer. kNullRank completes at once. `source` may be kAnySource.
+  // @param options See MessageOptions.
+  // @return `recv` returns the sender, tag and size of the message.
   void send(ConstArrayView in, int destination, const MessageOptions& = {});
   Received recv(ArrayView out, int source, const MessageOptions& = {});
   Work send_async(BorrowedView in, int destination, const MessageOptions& = {});
   Work recv_async(ArrayView out, int source, const MessageOptions& = {});
-  // Waits until a message onto the host is there, and tells of it without taking it: the next recv
-  // from that source with that tag does. `source` and the tag may be any. An object's message (see
-  // hocket/object.h) shows as its first part, of bytes. A message whose send is given up is gone.
+  // Waits until a message for the host has arrived, and returns its description. The message stays:
+  // the next recv from that source with that tag takes it. `source` and the tag may match any
+  // message. The message of an object (see hocket/object.h) appears as its first part, of bytes. A
+  // message disappears if its sender gives up the send.
   Received probe(int source, const MessageOptions& = {});
-  // The same without waiting; absent: nothing is there yet.
+  // Does the same without waiting. Returns nothing if no message has arrived.
   [[nodiscard("whether a message is there")]] std::optional<Received> probe_now(
       int source, const MessageOptions& = {});
-  // Sends to and receives from `peer` at once; in and out may be the same array.
+  // Sends to `peer` and receives from it at the same time. in and out may be the same array.
   void send_recv(ConstArrayView in, ArrayView out, int peer, const MessageOptions& = {});
-  // Sends to one and receives from another: a ring, a shift.
+  // Sends to one rank and receives from another, as in a ring or a shift.
   void send_recv(
       ConstArrayView in, int destination, ArrayView out, int source, const MessageOptions& = {});
 
-  // Any number of messages at once, to and from any ranks: they progress together, in whatever
-  // order the lists have them; those between two ranks pair in their order. Returns when all are
-  // through, on GPUs when they are on the stream. An array that is sent may be received into.
+  // Sends and receives any number of messages at the same time. They make progress together,
+  // whatever their order in the lists. Messages between two ranks are matched in the order of the
+  // lists. The call returns when all have completed, or on GPUs when all are enqueued. An array
+  // that is sent may also be received into.
   void exchange(std::span<const Outgoing> outgoing,
                 std::span<const Incoming> incoming,
                 const MessageOptions& = {});
 
+  // Returns when all ranks have made the call.
   void barrier(const CallOptions& = {});
   Work barrier_async(const CallOptions& = {});
 
-  // What ends when all that is on the stream now has ended on the GPU; for nothing but waiting.
-  // Local. The communicator must have had a call on GPUs.
+  // Returns a Work that ends when the current work of `stream` has ended on the GPU. It is only for
+  // waiting. Local. The communicator must have made a call on GPUs.
   Work stream_mark(StreamRef stream);
 
   // --- Groups -------------------------------------------------------------------------------
-  // Each is a collective call of this communicator: every rank makes it, members or not, and gets
-  // a communicator, of which it is perhaps no member.
+  // The calls below make new communicators. Each is a collective call of this communicator. Every
+  // rank makes it and gets a communicator, of which it may or may not be a member.
+  // @param ranks The members, in order, by their rank in this communicator.
   Communicator new_group(std::span<const int> ranks, const CallOptions& = {});
   Communicator new_group(std::initializer_list<int> ranks, const CallOptions& options = {}) {
     return new_group(std::span(ranks.begin(), ranks.size()), options);
   }
   Communicator split(const SplitOptions&, const CallOptions& = {});
   Communicator duplicate(const CallOptions& = {});
-  // The members on this rank's host; the members with the host-local rank of this one, one a host.
-  // Made at the first call, which is collective, and kept as long as this communicator is there,
-  // closed or not.
+  // Return the members on this rank's host, and the members with this rank's number on their hosts.
+  // The first call makes the communicator and is collective. It exists as long as this one, closed
+  // or not.
   Communicator& intra_node();
   Communicator& inter_node();
 
   // --- Memory that peers can reach ------------------------------------------------------------
+  // Returns the allocator of symmetric arrays for this communicator. Local.
   SymmetricMemory symmetric();
 
   // --- Failure and life -----------------------------------------------------------------------
-  // Fails the pending and later calls of all ranks with Aborted, now, without their cooperation.
+  // Ends the pending and later calls of all ranks with Aborted. The other ranks need not take part.
+  // Any thread may call it.
   void abort(const std::string& reason = "");
-  // Takes part in the next call by refusing it, for `reason`: throws InvalidArgument, and so do the
-  // others, at once. For layers above that check arguments of their own (Python's).
+  // Takes the place of the next call and refuses it for `reason`: it throws InvalidArgument, and so
+  // do the other ranks, without delay. It is for layers above that check arguments of their own,
+  // such as Python's.
   [[noreturn]] void refuse(const std::string& reason);
-  // For programs that give ranks of one host one task after another, and know when each has ended
-  // its own: all of a job get the same numbers, not 0, those too that have nothing to do in one.
-  // Within a task, calls that wait for a rank that has ended it, and has not come to them, end with
-  // PeerDied, which names it. `end_task` returns false, and tells the others nothing, while this
-  // rank has calls under way: it may be asked again.
+  // Mark the beginning and end of a task, for programs that give the ranks of one host one task
+  // after another. All ranks of a job use the same numbers, which are not 0. A rank without work in
+  // a task calls both as well. Within a task, a call fails with PeerDied if it waits for a rank
+  // that has ended the task. The error names that rank. `end_task` returns false while this rank
+  // has calls in progress, and the others are not told. It can be called again.
   void begin_task(std::uint32_t number);
   [[nodiscard("false: the task has not ended, as calls are under way")]] bool end_task();
-  // The communicator of the next epoch: those ranks that are left, in their old order, numbered
-  // anew. To be called by all of them, after an error that ended this communicator or at any time;
-  // calls of the others that wait for this rank then end with Aborted. All that it returns on have
-  // the same members; it needs no store. This communicator has ended with it, and its pending work
-  // too; groups made of it stand, where they have lost nobody, and are rebuilt by themselves.
+  // Makes the communicator of the next epoch. Its members are the ranks that are left, in their old
+  // order, with new numbers. All of them must call it, after an error that ended this communicator
+  // or at any time. Calls of other ranks that wait for this rank then end with Aborted. The call
+  // returns the same members on all ranks, and needs no store. It ends this communicator and its
+  // pending work. Groups that were made of it stay usable if they have lost no rank, and are
+  // rebuilt on their own.
   //
-  // A rank that ends meanwhile is left out, or its loss shows in the first call. Throws
-  // DeadlineExceeded, which names the ranks that live and did not come (it can be called again);
-  // RendezvousError where the others have gone on without this rank, or may have, as they cannot be
-  // heard; SystemError where there is no memory left for it; InvalidArgument where a rank has
-  // refused it, on all at once: all may call it again.
+  // A rank that ends meanwhile is left out, or its loss appears in the first call.
+  // @param options See RebuildOptions.
+  // @throws DeadlineExceeded if ranks are alive but did not call it; the error names them. It can
+  //   be called again.
+  // @throws RendezvousError if the others have gone on without this rank, or may have because they
+  //   are unreachable.
+  // @throws SystemError if there is no memory left for it.
+  // @throws InvalidArgument on all ranks if one has refused it. All may call it again.
   Communicator rebuild(const RebuildOptions& = {});
-  // Comes to the next rebuild by refusing it, for `reason`: throws InvalidArgument, and so do the
-  // others there. See `refuse`; those who are in another call go on waiting in it.
+  // Takes part in the next rebuild by refusing it for `reason`: it throws InvalidArgument, and so
+  // do the other ranks there. See `refuse`. Ranks in another call go on waiting in it.
   [[noreturn]] void refuse_rebuild(const std::string& reason);
-  // How often it has been rebuilt: 0 for the first, and for groups made of any.
+  // Returns how often the communicator has been rebuilt: 0 for the first one, and for new groups.
   int epoch() const;
-  // The error that ended this communicator; absent while it works.
+  // Returns the error that ended this communicator. Absent while it works.
   [[nodiscard("it throws nothing")]] std::optional<Status> status() const;
   // The default deadline of calls on this rank.
   void set_deadline(Duration deadline);
   Duration deadline() const;
-  // What each rank last called, as far as it can be seen from here, and the flight recorder: this
-  // rank's last calls, oldest first.
+  // `last_calls` returns the last call of each rank, as far as this rank can see. `recent_calls`
+  // returns the flight recorder: this rank's last calls, oldest first. Any thread may call them.
   std::vector<RankCall> last_calls() const;
   std::vector<RankCall> recent_calls() const;
-  // Writes both, and the error if there is one, to a file in `directory`, by default where
-  // HOCKET_DUMP_DIR says; returns its name. Any thread may, at any time. Throws InvalidArgument
-  // where no directory is known, SystemError where it cannot be written.
+  // Writes both lists, and the error if there is one, to a file. Any thread may call it at any
+  // time.
+  // @param directory The folder of the file. By default the one that HOCKET_DUMP_DIR names.
+  // @return The name of the file.
+  // @throws InvalidArgument if no folder is known.
+  // @throws SystemError if the file cannot be written.
   std::string dump(const std::string& directory = "") const;
-  // Gives back what the communicator holds. Calls afterwards are refused. Local and cheap, but
-  // where calls on GPUs are under way: these end first, well or not, until their deadlines. Throws
-  // what ended one of them, unless the program has been told: it is closed all the same. Pending
-  // work of the host is cancelled. Destroyed instead, it says so on standard error: see
-  // finish_calls.
+  // Releases the resources of the communicator. Later calls are refused. The call is local and
+  // cheap, unless calls on GPUs are in progress: it waits until they end or reach their deadlines.
+  // It throws the failure of such a call if the program does not know it yet; the communicator is
+  // closed even then. Pending work on the host is cancelled. The destructor writes the failure to
+  // standard error instead: see finish_calls.
   void close();
 
   using Impl = Held<"Communicator", std::shared_ptr<world::CommunicatorImpl>>;

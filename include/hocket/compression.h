@@ -1,8 +1,9 @@
-// Reductions for slow networks: within hosts first, and between them in 8 bits an element.
+// Reductions for slow networks: first within hosts, then between hosts with 8 bits for each
+// element.
 //
-// Arrays are worked on in place. Those in a GPU's memory go through the host's, once what their
-// stream has is done; the result is there on return. What is refused on one rank of a communicator
-// is refused on all of it.
+// Calls work in place. An array in a GPU's memory is copied to the host after the work of its
+// stream, and its result is complete when the call returns. An argument that one rank refuses is
+// refused on all ranks of the communicator. Every call throws what Communicator::all_reduce throws.
 #pragma once
 
 #include <optional>
@@ -14,22 +15,24 @@
 
 namespace hocket {
 
-// Elements that share a range, counted from where each rank's share begins: ceil(count / ranks)
-// elements that it adds up for all. Each block of a message has 8 bytes more than it has elements,
-// so that a float32 array shrinks to 0.252 of its size.
+// Number of elements that share one range of values. Blocks are counted from the start of each
+// rank's share, which has ceil(count / ranks) elements. Each block of a message takes 8 bytes for
+// its range and one byte for each element. So a float32 array shrinks to 0.252 of its size.
 inline constexpr std::size_t kCompressionBlock = 1024;
 
-// A sum (kSum) or mean (kAvg) of floats over all ranks, of which 8 bits an element travel, twice:
-// each rank gets a share of everybody's array, adds it up in float32, and sends the sum to all. The
-// result is the same to the last bit on every rank.
+// Computes the sum (kSum) or mean (kAvg) of floats over all ranks. Each rank receives one share of
+// every array, adds it in float32, and sends the sum to all. Both transfers use 8 bits for each
+// element. The result has the same bits on every rank.
 //
-// The error. Each element is replaced by the nearest of 256 values between the least and the
-// greatest of its block. With R the sum over the ranks of greatest - least of the block that the
-// element lies in on that rank, a sum is off by at most R / 254, a mean by that divided by the
-// number of ranks, besides the rounding of float32 and of the array's own type. Blocks whose
-// elements are all equal are exact. A block with an infinity or a NaN becomes NaN.
-//
-// float16, bfloat16, float32, float64 (which is taken to float32); others are refused.
+// Error bound: each element is replaced by the nearest of 256 values between the minimum and
+// maximum of its block. R is the sum over the ranks of (maximum - minimum) of the element's block
+// on that rank. A sum differs by at most R / 254, and a mean by that divided by the number of
+// ranks. The rounding of float32 and of the array's type comes on top. Blocks of equal elements are
+// exact. A block with an infinity or a NaN becomes NaN.
+// @param comm The communicator.
+// @param inout The array: float16, bfloat16, float32, or float64 (which is converted to float32).
+// @param options `op` is kSum or kAvg.
+// @throws InvalidArgument for other types and operators.
 void compressed_all_reduce(Communicator& comm, ArrayView inout, const ReduceOptions& options = {});
 
 enum class BetweenNodes { kExact, kCompressed };
@@ -37,27 +40,31 @@ enum class BetweenNodes { kExact, kCompressed };
 struct HierarchicalOptions {
   ReduceOp op = ReduceOp::kSum;
   BetweenNodes between = BetweenNodes::kExact;
-  std::optional<Duration> deadline = {};  // of each of the steps
-  std::optional<StreamRef> stream = {};   // that an array in a GPU's memory belongs to
+  std::optional<Duration> deadline = {};  // for each of the steps
+  std::optional<StreamRef> stream = {};   // the stream that an array in a GPU's memory belongs to
 };
 
-// An all_reduce in three steps: within each node to its first rank, between those, and back. Every
-// rank counts alike in a mean, however many a node has. Floats of 16 and 8 bits are added in
-// float32 and rounded once. kCompressed has the bound above, with nodes in place of ranks, and
-// takes kSum and kAvg of what compressed_all_reduce takes.
-//
-// `within`: the ranks of this node. `between`: the first ranks of all nodes; matters on those
+// Makes an all_reduce in three steps: to the first rank of each node, between these, and back. A
+// mean weighs every rank equally, however many ranks a node has. Floats of 16 and 8 bits are added
+// in float32 and rounded once. With kCompressed the error bound above holds, with nodes in place of
+// ranks, for the same types and operators.
+// @param within The ranks of this node. Any partition of the ranks may serve as nodes.
+// @param between The first ranks of all nodes. It is used on those ranks alone, and may be a
+//   communicator without members elsewhere.
+// @param inout The array.
+// @param options See HierarchicalOptions.
 // alone, and may be a communicator without members elsewhere. Any partition will do for nodes.
 void hierarchical_all_reduce(Communicator& within,
                              Communicator& between,
                              ArrayView inout,
                              const HierarchicalOptions& options = {});
-// By hosts: intra_node() and inter_node(), which are made at the first call.
+// Does the same with hosts as nodes: with intra_node() and inter_node(), which the first call
+// makes.
 void hierarchical_all_reduce(Communicator& comm,
                              ArrayView inout,
                              const HierarchicalOptions& options = {});
-// Takes part in the next such call of `comm` by refusing it, as Communicator::refuse does in
-// others: throws InvalidArgument here and, at once, on the other ranks.
+// Takes the place of the next such call of `comm` and refuses it: it throws InvalidArgument here
+// and, without delay, on the other ranks. See Communicator::refuse.
 void refuse_hierarchical_all_reduce(Communicator& comm, const std::string& reason);
 
 }  // namespace hocket

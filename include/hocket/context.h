@@ -1,5 +1,5 @@
-// The runtime context of libraries that compute on distributed arrays: which device this process
-// has, with whom it works, by which engines.
+// The runtime context for libraries that compute on distributed arrays: the device of this process,
+// its communicator, and its engines.
 #pragma once
 
 #include <memory>
@@ -15,27 +15,33 @@
 namespace hocket {
 
 struct ContextOptions {
-  std::optional<int> device = {};         // a GPU's number; absent: host memory
-  std::vector<std::string> engines = {};  // as InitOptions
-  std::optional<Duration> timeout = {};   // for joining
-  std::optional<Duration> deadline = {};  // of calls
+  std::optional<int> device = {};         // number of the GPU in this process; absent: host memory
+  std::vector<std::string> engines = {};  // see InitOptions
+  std::optional<Duration> timeout = {};   // limit for joining
+  std::optional<Duration> deadline = {};  // default limit for calls
   std::vector<std::string> library_folders = {};
 };
 
-// A resource: this process's part in a runtime that libraries find by `current`. At most one a
-// process at a time; `initialize` and `finalize` are collective.
+// A resource: this process's part in a runtime that libraries find with `current`. A process has at
+// most one at a time. `initialize` and `finalize` are collective.
 class Context {
  public:
-  // By a process group of the program's own, or by the environment. Throws InvalidArgument where
-  // there is a context already, and what `init` throws.
+  // Makes the context, from a process group of the program's own or from the environment.
+  // Collective.
+  // @param group The process group; see Bootstrap.
+  // @param options See ContextOptions.
+  // @throws InvalidArgument if there is a context already. Throws what `init` throws.
   static std::shared_ptr<Context> initialize(Bootstrap& group, const ContextOptions& options = {});
   static std::shared_ptr<Context> initialize(const ContextOptions& options = {});
-  // The one that has been initialized and not finalized; null where there is none.
+  // Returns the context that was initialized and not finalized. Null if there is none. Any thread
+  // may call it.
   static std::shared_ptr<Context> current();
-  // Waits for the others, and takes the context down once nobody refers to it. Without one, or
-  // again: nothing. A context that was left standing when the process exits is left like a world.
+  // Waits for the other ranks, and closes the context when its last owner releases it. Does nothing
+  // if there is no context. A context that still exists when the process exits ends as a World
+  // does.
   static void finalize();
 
+  // Use `initialize` instead.
   Context(World world, ContextOptions options);
 
   Communicator& communicator() noexcept { return world_.communicator(); }

@@ -1,12 +1,12 @@
-// For kernels of one's own on symmetric memory of GPUs: the peers' arrays, copies to them, and
-// signals.
+// Device functions for a program's own kernels on symmetric memory of GPUs: pointers to the peers'
+// arrays, copies, and signals.
 //
 //   auto a = comm.symmetric().empty<float>(n, {.memory = hocket::MemoryKind::kCuda});
 //   auto s = comm.symmetric().empty<std::uint64_t>(1, {.memory = hocket::MemoryKind::kCuda});
 //   kernel<<<...>>>(hocket::device::PeerArray<float>(a, comm.rank(), comm.size()), ...);
 //
-// For CUDA C++ compilers. Kernels that wait for peers need those to run at the same time; what they
-// wait for is bounded here by a time, as nothing else ends them.
+// This header is for CUDA C++ compilers. Kernels that wait for each other must run at the same
+// time. Every wait here has a time limit, because nothing else could end it.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ namespace hocket::device {
 
 inline constexpr int kMaxPeers = 8;
 
-// The array of each rank, as it is reached from this one. A value, to be handed to kernels; valid
-// as long as the SymmetricArray.
+// The address of each rank's array, as this rank can reach it. A value that is passed to kernels.
+// It is valid as long as the SymmetricArray.
 template <typename T>
 struct PeerArray {
   T* at[kMaxPeers] = {};
@@ -27,25 +27,31 @@ struct PeerArray {
   int size = 0;
 
   PeerArray() = default;
-  // Throws InvalidArgument for more than kMaxPeers ranks.
+  // @param array The symmetric array, of elements of type T.
+  // @param own_rank This rank.
+  // @param ranks Number of ranks.
+  // @throws InvalidArgument for more than kMaxPeers ranks.
   PeerArray(const SymmetricArray& array, int own_rank, int ranks) : rank(own_rank), size(ranks) {
     if (ranks > kMaxPeers) throw InvalidArgument("PeerArray is for up to 8 ranks");
     for (int r = 0; r < ranks; ++r) at[r] = static_cast<T*>(array.peer(r).data());
   }
 
+  // Returns this rank's array.
   __device__ T* own() const { return at[rank]; }
+  // Returns the array of rank `r`.
   __device__ T* peer(int r) const { return at[r]; }
 };
 
-// Copies `count` elements with all threads of the block, to a peer's array or from one. The threads
-// have not met afterwards.
+// Copies `count` elements to or from a peer's array. All threads of the block call it. It does not
+// synchronize them afterwards.
 template <typename T>
 __device__ void put(T* to, const T* from, std::size_t count) {
   for (std::size_t i = threadIdx.x; i < count; i += blockDim.x) to[i] = from[i];
 }
 
-// Tells whoever waits on `word`, on any GPU, that all is there that this block has stored: by all
-// its threads, which meet here.
+// Stores `value` into `word` after everything that this block has stored before. A waiter on any
+// GPU that sees the value also sees those stores. All threads of the block call it; it synchronizes
+// them.
 __device__ inline void signal(std::uint64_t* word, std::uint64_t value) {
   __threadfence_system();
   __syncthreads();
@@ -54,8 +60,12 @@ __device__ inline void signal(std::uint64_t* word, std::uint64_t value) {
   }
 }
 
-// Waits until `word` is at least `value`, at most `nanoseconds`; by all threads of the block, which
-// meet here, and then see what was stored before the signal. False: it was not in time.
+// Waits until `word` is at least `value`. All threads of the block call it; it synchronizes them.
+// They then see everything that was stored before the signal.
+// @param word The word that a peer signals.
+// @param value The value to wait for.
+// @param nanoseconds The time limit.
+// @return False if the time ran out.
 __device__ inline bool wait(const std::uint64_t* word,
                             std::uint64_t value,
                             std::uint64_t nanoseconds) {

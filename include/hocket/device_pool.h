@@ -1,17 +1,19 @@
-// Many devices in one process: workers that are threads, one for each GPU, or virtual workers of
-// the host, each with its share of the processors.
+// A pool of devices in one process. Its workers are threads: one for each GPU, or virtual workers
+// of the host that share the processors.
 //
 //     hocket::DevicePool pool(4);                          // four workers of the host
 //     pool.map([&](hocket::PoolWorker& worker) { work_on(parts[worker.index()]); });
 //     pool.all_reduce(views);                              // views[i] belongs to worker i
 //
-// Lists of arrays have one entry a worker: entry i belongs to worker i, and where the workers are
-// GPUs it lies in that GPU's memory. All arrays of a call have one dtype, and, unless said
-// otherwise, one size.
+// A list of arrays has one entry for each worker. Entry i belongs to worker i; if the workers are
+// GPUs, it lies in that GPU's memory. All arrays of a call have one dtype. They have one size
+// unless the call says otherwise.
 //
-// On GPUs a call is ordered by events: it begins behind all that the caller's streams had before
-// it, and what they get later comes behind it; the host waits for nothing. On the host a call has
-// ended when it returns.
+// On GPUs a call is ordered by events. It starts after the earlier work of the caller's streams,
+// and their later work starts after it. The host does not wait. On the host a call has ended when
+// it returns.
+//
+// Every call throws InvalidArgument for arrays that do not fit.
 #pragma once
 
 #include <cstddef>
@@ -36,45 +38,46 @@ struct Seat;
 }  // namespace pool
 
 struct PoolOptions {
-  // GPUs, by their numbers, a worker each; empty: workers of the host.
+  // Numbers of the GPUs, one worker for each. Empty: workers of the host.
   std::vector<int> devices = {};
-  // Whether a worker of the host keeps to processors of its own. Where there are more workers than
-  // processors none does.
+  // kShare pins each worker of the host to processors of its own. No worker is pinned if there are
+  // more workers than processors.
   enum class Pinning { kShare, kNone };
   Pinning pinning = Pinning::kShare;
-  std::optional<Duration> deadline = {};  // of calls between workers; as InitOptions
-  std::vector<std::string> engines = {};  // as InitOptions
+  std::optional<Duration> deadline = {};  // of calls between workers; see InitOptions
+  std::vector<std::string> engines = {};  // see InitOptions
   std::vector<std::string> library_folders = {};
 };
 
 struct PoolCallOptions {
-  // The caller's stream on each worker's GPU; absent: their legacy default streams. Workers of the
-  // host have none.
+  // The caller's stream on each worker's GPU. Empty: the legacy default streams. Workers of the
+  // host have no streams.
   std::span<const StreamRef> streams = {};
-  // How the workers of `map` begin: all at once; or in their order, each when the one before has
-  // called PoolWorker::begun, or has ended.
+  // kTogether starts all workers of `map` at once. kInTurn starts each worker when the one before
+  // has called PoolWorker::begun or has ended.
   enum class Start { kTogether, kInTurn };
   Start start = Start::kTogether;
 };
 
 struct PoolReduceOptions {
   ReduceOp op = ReduceOp::kSum;
-  // Workers that reduce among themselves: 0 for all, or groups of so many neighbours, the last one
-  // perhaps smaller.
+  // Number of neighbouring workers that reduce among themselves; the last group may be smaller. 0:
+  // all workers form one group.
   int group = 0;
-  // On GPUs engines add in an order of their choice. Fixed: the same bits on every run, for sums.
-  // On the host the order is always that of the workers.
+  // On GPUs engines add in any order. kFixed gives a sum the same bits on every run. On the host
+  // the order is always that of the workers.
   enum class Order { kAny, kFixed };
   Order order = Order::kAny;
-  // Other processes that make the same call, each with a pool of its own; one array of each process
-  // crosses: on GPUs the first worker's, whose GPU is this rank's. All have GPUs, or none. Excludes
-  // `group`, and on GPUs a fixed order; an average on GPUs needs as many in every process.
+  // A communicator of processes that make the same call, each with its own pool. One array of each
+  // process crosses. On GPUs it is the first worker's, whose GPU must be this rank's. Either all
+  // processes have GPUs, or none has. It excludes `group`, and on GPUs kFixed. An average on GPUs
+  // needs the same number of workers in every process.
   Communicator* across = nullptr;
   std::span<const StreamRef> streams = {};
 };
 
-// An array of three axes, of which the middle one is cut by seams: `rows` of `inner` elements,
-// `outer` times over.
+// The shape of an array with three axes: `outer` times `rows` times `inner` elements. Seams cut the
+// axis of the rows.
 struct HaloShape {
   std::size_t outer = 1;
   std::size_t rows = 0;
@@ -82,110 +85,125 @@ struct HaloShape {
 };
 
 struct HaloOptions {
-  // Swap: both sides of a seam get what the other one had. Blend: both get the same, which goes
-  // over linearly from the lower worker's to the higher one's.
+  // kSwap gives each side of a seam the rows of the other side. kBlend gives both sides the same
+  // rows, which change linearly from the lower worker's to the higher one's.
   enum class Mode { kSwap, kBlend };
   Mode mode = Mode::kSwap;
-  // The pools of other processes, in the order of their ranks: this process's last worker and the
-  // next one's first share a seam too, at `next_seam` here and `previous_seam` there.
+  // The pools of other processes, in rank order. This process's last worker and the next process's
+  // first worker also share a seam. It lies at `next_seam` here and at `previous_seam` there.
   Communicator* across = nullptr;
   std::size_t previous_seam = 0;
   std::size_t next_seam = 0;
   std::span<const StreamRef> streams = {};
 };
 
-// One worker, as the functions see it that run in its thread. A view: valid within `map`.
+// One worker, as a function that runs in its thread sees it. A view that is valid within `map`.
 class PoolWorker {
  public:
   explicit PoolWorker(pool::Seat& seat) noexcept : seat_(&seat) {}
 
+  // Returns the worker's number, from 0.
   int index() const noexcept;
-  int size() const noexcept;  // how many workers there are
-  // Its GPU's number; kAnyDevice for workers of the host.
+  int size() const noexcept;  // number of workers
+  // Returns the number of its GPU, or kAnyDevice for a worker of the host.
   int device() const noexcept;
-  // Its streams: for the work itself, and for what is loaded meanwhile. Workers of GPUs only.
+  // Return its streams: one for computation, one for loading data meanwhile.
+  // @throws InvalidArgument for workers of the host.
   StreamRef stream() const;
   StreamRef load_stream() const;
-  // Among the workers: rank i is worker i. Every worker must make its calls.
+  // Returns the communicator of the workers: rank i is worker i. Every worker must make its calls.
   Communicator& communicator() const;
-  // Lets the next worker begin, where they begin in turn.
+  // Lets the next worker start, with kInTurn.
   void begun() const;
 
  private:
   pool::Seat* seat_;
 };
 
-// A resource: threads, GPUs' contexts and streams. Any thread may call, one after the other; a call
-// made by one of its own workers is refused, so is one in a forked child. Destroying it waits for
-// the workers to end.
+// A resource: threads, and the contexts and streams of GPUs. Any thread may make calls, one at a
+// time. A call from one of its own workers, or from a forked child, is refused. The destructor
+// waits for the workers to end.
 //
-// An exception that leaves a worker's function ends the calls between workers that the others are
-// in (`Aborted` there); when all have come back, the first one is thrown in the caller. The pool
-// can be used further.
+// An exception that leaves a worker's function ends the calls between workers; the other workers
+// get `Aborted`. When all have returned, the caller gets the first exception. The pool stays
+// usable.
 class [[nodiscard("dropped, it ends its workers at once: keep it")]] DevicePool {
  public:
-  // `workers` of the host. Throws InvalidArgument where it is less than 1.
+  // Makes a pool of host workers.
+  // @throws InvalidArgument if `workers` is less than 1.
   explicit DevicePool(int workers, const PoolOptions& options = {});
-  // A worker for each of `options.devices`. Throws InvalidArgument where one is not there or twice.
+  // Makes a worker for each of `options.devices`.
+  // @throws InvalidArgument if a device does not exist or is listed twice.
   explicit DevicePool(const PoolOptions& options);
   DevicePool(DevicePool&&) noexcept;
   DevicePool& operator=(DevicePool&&) noexcept;
   ~DevicePool();
 
+  // Returns the number of workers.
   int size() const;
   std::span<const int> devices() const;  // empty: workers of the host
+  // Return the streams of one worker; see PoolWorker.
   StreamRef stream(int worker) const;
   StreamRef load_stream(int worker) const;
 
-  // Runs `body` once in the thread of each worker, or of each of `workers`, beside each other.
+  // Runs `body` once in the thread of every worker, or of each worker in `workers`, at the same
+  // time. Returns when all have returned.
+  // @param body The function. It gets its worker.
+  // @param workers Numbers of the workers to use.
   void map(const std::function<void(PoolWorker&)>& body, const PoolCallOptions& = {});
   void map(std::span<const int> workers,
            const std::function<void(PoolWorker&)>& body,
            const PoolCallOptions& = {});
 
   // --- Movement -----------------------------------------------------------------------------
-  // out[i] = in, a copy for each. `in` may lie on any worker, or in host memory.
+  // Copies `in` to each out[i]. `in` may lie on any worker or in host memory.
   void broadcast(BorrowedView in, std::span<const ArrayView> out, const PoolCallOptions& = {});
-  // out[i] = in[from[i]]: what each worker gets of a list of arrays, wherever they lie.
+  // Copies in[from[i]] to out[i], for each worker i. The arrays of `in` may lie anywhere.
   void distribute(std::span<const ConstArrayView> in,
                   std::span<const int> from,
                   std::span<const ArrayView> out,
                   const PoolCallOptions& = {});
-  // The arrays of `out`, one after the other, are `in`; they may differ in size.
+  // Cuts `in` into consecutive parts and copies them to the arrays of `out`, which may differ in
+  // size.
   void scatter(BorrowedView in, std::span<const ArrayView> out, const PoolCallOptions& = {});
-  // `out`, on any worker or in host memory, is the arrays of `in` one after the other.
+  // Copies the arrays of `in`, one after the other, to `out`, on any worker or in host memory.
   void gather(std::span<const ConstArrayView> in, ArrayView out, const PoolCallOptions& = {});
-  // The same, for every worker.
+  // Does the same for every worker: out[i] gets all arrays of `in`.
   void all_gather(std::span<const ConstArrayView> in,
                   std::span<const ArrayView> out,
                   const PoolCallOptions& = {});
 
   // --- Reductions ---------------------------------------------------------------------------
-  // In place: every array becomes the reduction of all (or of its group's). Each worker reduces one
-  // part for all, so that every array is read and written once.
+  // Reduces in place: every array becomes the reduction of all arrays, or of its group's. Each
+  // worker reduces one part for all, so every array is read and written once.
   void all_reduce(std::span<const ArrayView> inout, const PoolReduceOptions& = {});
-  // The same into other arrays, one a worker, none of which is one of `in`.
+  // Does the same with separate outputs, one for each worker. No output may be an input.
   void all_reduce(std::span<const ConstArrayView> in,
                   std::span<const ArrayView> out,
                   const PoolReduceOptions& = {});
-  // The reduction of all of `in`, which may be more or fewer than there are workers. `out` may be
-  // one of `in`. On GPUs `out` lies on a worker, in[i] on worker i, and `group` is 0.
+  // Reduces all arrays of `in`, whose number may differ from that of the workers. `out` may be one
+  // of `in`. On GPUs `out` lies on a worker, in[i] lies on worker i, and `group` is 0.
   void reduce(std::span<const ConstArrayView> in, ArrayView out, const PoolReduceOptions& = {});
 
   // --- Halos --------------------------------------------------------------------------------
-  // In place. Workers i and i + 1 share the rows [seams[i], seams[i] + overlap) of arrays of one
-  // shape, and exchange them; size() - 1 seams. Where seams overlap they are done from the first
-  // on. On GPUs rows that are blended, or cross to another process, pass through host memory, and
-  // the call waits for that.
+  // Exchanges halo rows in place. Workers i and i + 1 share the rows [seams[i], seams[i] +
+  // overlap). On GPUs, rows that are blended or cross to another process pass through host memory,
+  // and the call waits for that.
+  // @param arrays One array for each worker, all of one shape.
+  // @param shape The shape of each array.
+  // @param seams First row of each seam, size() - 1 of them. Seams that overlap are processed in
+  //   order.
+  // @param overlap Number of rows that a seam shares.
   void exchange_halo(std::span<const ArrayView> arrays,
                      const HaloShape& shape,
                      std::span<const std::size_t> seams,
                      std::size_t overlap,
                      const HaloOptions& = {});
 
-  // Ends the workers' threads, after what they are at. Calls afterwards are refused; again is fine.
+  // Ends the workers' threads, after their current work. Later calls are refused. It may be called
+  // again.
   void close();
-  // In a forked child it is, too.
+  // Returns whether the pool is closed. A forked child's copy is closed.
   bool is_closed() const;
 
  private:
@@ -193,14 +211,18 @@ class [[nodiscard("dropped, it ends its workers at once: keep it")]] DevicePool 
 };
 
 struct StreamOptions {
-  std::size_t chunk = 64;   // items at a time
+  std::size_t chunk = 64;   // items in one chunk
   std::size_t buffers = 2;  // chunks that may be loaded and not yet used
 };
 
-// Works through items [0, count) in chunks, loading ahead: `load(buffer, first, last)` runs in a
-// thread of its own and `use(buffer, first, last)` in the caller's, both in order; a buffer, one of
-// `options.buffers`, is loaded anew only when it has been used. The first exception of either ends
-// both and is thrown. Nothing runs any more on return.
+// Processes the items [0, count) in chunks and loads ahead. `load(buffer, first, last)` runs in a
+// thread of its own, and `use(buffer, first, last)` in the caller's. Both run in order. A buffer is
+// loaded again only after it was used. The first exception of either function ends both and is
+// thrown. When the call returns, neither function runs any more.
+//
+//            chunk 0    chunk 1    chunk 2    chunk 3
+//   load     buffer 0   buffer 1   buffer 0   buffer 1
+//   use                 buffer 0   buffer 1   buffer 0
 using ChunkFunction = std::function<void(std::size_t buffer, std::size_t first, std::size_t last)>;
 void stream_chunks(std::size_t count,
                    const StreamOptions& options,

@@ -1,7 +1,8 @@
-// How one large array is spread over ranks: slabs, boxes, blocks.
+// Distributions of one large array over ranks: slabs, boxes, blocks.
 //
-// All types here are values: arithmetic on indices, no communication. Extents are elements along
-// each axis of the whole array, the first axis first. A rank may hold nothing.
+// All types here are values: arithmetic on indices, without communication. Any thread may use them.
+// Extents are numbers of elements along each axis of the whole array, first axis first. A rank may
+// hold no element.
 #pragma once
 
 #include <array>
@@ -17,19 +18,24 @@ namespace hocket {
 
 using Extents = std::vector<std::size_t>;
 
+// Returns the number of elements of an array with these extents.
 std::size_t count_of(std::span<const std::size_t> extents) noexcept;
 
-// The elements with lower[i] <= index[i] < upper[i]. Throws InvalidArgument where the two differ in
-// length or lower is above upper.
+// The set of indices with lower[i] <= index[i] < upper[i] on each axis i.
 class Box {
  public:
   Box() = default;
+  // @param lower Inclusive lower bounds.
+  // @param upper Exclusive upper bounds.
+  // @throws InvalidArgument if the lengths differ, or a lower bound is above its upper bound.
   Box(Extents lower, Extents upper);
 
   const Extents& lower() const noexcept { return lower_; }
   const Extents& upper() const noexcept { return upper_; }
   std::size_t axes() const noexcept { return lower_.size(); }
+  // Returns the extents of the box along each axis.
   Extents shape() const;
+  // Returns the number of elements.
   std::size_t count() const noexcept;
   bool is_empty() const noexcept { return count() == 0; }
   bool operator==(const Box&) const = default;
@@ -38,34 +44,44 @@ class Box {
   Extents lower_, upper_;
 };
 
-// What two boxes share; empty where they do not meet.
+// Returns the intersection of two boxes. It is empty if they do not overlap.
 Box intersection(const Box& a, const Box& b);
-// The smallest box around both; an empty one does not count.
+// Returns the smallest box that contains both. An empty box is ignored.
 Box hull(const Box& a, const Box& b);
-// "[0, 2) x [3, 7)", for messages.
+// Formats a box for messages: "[0, 2) x [3, 7)".
 std::string to_string(const Box& box);
 
-// Cut along one axis into one slab a rank, the first ones longer by one where it does not divide.
+// A distribution that cuts the array along one axis into one slab for each rank. If the extent does
+// not divide, the first slabs are longer by one.
 struct Slab {
   std::size_t axis = 0;
 
-  // Of `rank` among `ranks`. Throws InvalidArgument where the array has no such axis.
+  // Returns the slab of `rank`.
+  // @param shape Extents of the whole array.
+  // @param rank The rank, from 0.
+  // @param ranks Number of ranks.
+  // @throws InvalidArgument if the array has no such axis.
   Box box(const Extents& shape, int rank, int ranks) const;
 };
 
-// Ranks in a grid.
+// An arrangement of ranks in a grid.
 class ProcessGrid {
  public:
   enum class Layout { kRowMajor, kColumnMajor };
 
-  // Throws InvalidArgument where an extent is zero.
+  // @param shape Extents of the grid. The number of ranks is their product.
+  // @param layout Order in which ranks fill the grid.
+  // @throws InvalidArgument if an extent is zero.
   explicit ProcessGrid(Extents shape, Layout layout = Layout::kRowMajor);
-  // The rank at each place, row-major. Throws InvalidArgument where it is no permutation.
+  // @param shape Extents of the grid.
+  // @param ranks The rank at each position, in row-major order.
+  // @throws InvalidArgument if `ranks` is not a permutation.
   ProcessGrid(Extents shape, std::vector<int> ranks);
 
   const Extents& shape() const noexcept { return shape_; }
   int size() const noexcept { return static_cast<int>(ranks_.size()); }
-  // Where a rank stands, and who stands somewhere. Throw InvalidArgument outside the grid.
+  // Convert between a rank and its position in the grid.
+  // @throws InvalidArgument outside the grid.
   Extents place_of(int rank) const;
   int rank_at(const Extents& place) const;
 
@@ -74,20 +90,24 @@ class ProcessGrid {
   std::vector<int> ranks_;  // row-major
 };
 
-// Blocks of one size dealt out to the grid's places in turn, along each axis by itself. The array
-// of a rank is its blocks put together, in their order.
+// A block-cyclic distribution: blocks of one size are dealt to the grid's positions in turn, along
+// each axis. A rank's array consists of its blocks, in their order.
 class BlockCyclic {
  public:
-  // `first`: the place that has the first block. Throws InvalidArgument where lengths differ, a
-  // block is empty, or the first place is outside the grid.
+  // @param grid The ranks.
+  // @param block Extents of a block.
+  // @param first Position that holds the first block. By default the first position of the grid.
+  // @throws InvalidArgument if the lengths differ, a block is empty, or `first` is outside the
+  //   grid.
   BlockCyclic(ProcessGrid grid, Extents block, Extents first = {});
 
   const ProcessGrid& grid() const noexcept { return grid_; }
   const Extents& block() const noexcept { return block_; }
-  // Of a rank's array.
+  // Returns the extents of the array that `rank` holds.
   Extents shape(const Extents& global, int rank) const;
-  // Where an element of a rank's array is in the whole, and which rank has an element of the whole.
+  // Returns the index in the whole array of an element of a rank's array.
   Extents global_index(int rank, const Extents& local) const;
+  // Returns the rank that holds an element of the whole array.
   int owner(const Extents& index) const;
 
  private:
@@ -95,12 +115,14 @@ class BlockCyclic {
   Extents block_, first_;
 };
 
-// One block a rank, as equal as blocks of one size can be: all but the last ones are full.
+// A distribution with one block for each rank. All blocks have one size, except the last ones,
+// which may be smaller or empty.
 struct BlockNonCyclic {
   ProcessGrid grid;
 
-  // The same as blocks dealt out in turn, for one array.
+  // Returns the block-cyclic distribution that is the same for an array of this shape.
   BlockCyclic bound(const Extents& global) const;
+  // Returns the block of `rank` in the whole array.
   Box box(const Extents& global, int rank) const;
 };
 

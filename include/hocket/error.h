@@ -1,8 +1,8 @@
-// Everything that hocket throws.
+// The errors that hocket throws.
 //
-// Errors are thrown by blocking calls, by `Work::wait` and by constructors; never from a destructor
-// and never in another thread than the caller's. Every message says what happened, to whom, and
-// what to try; `status()` carries the same as fields.
+// Blocking calls, `Work::wait` and constructors throw errors. Destructors never throw, and no error
+// is thrown in another thread than the caller's. Every message says what happened, to whom, and
+// what to try. `status()` has the same facts as fields. All types are values.
 #pragma once
 
 #include <cstdint>
@@ -20,23 +20,23 @@ enum class ErrorCode : std::uint8_t {
   kPeerDied,          // a rank's process ended while it was needed
   kDeadlineExceeded,  // a call did not finish in time
   kMismatch,          // ranks called different things
-  kAborted,           // somebody called abort() or rebuild(), or gave a call up
+  kAborted,           // a rank called abort() or rebuild(), or gave up a call
   kRendezvous,        // the ranks could not find or trust each other
   kSystem,            // the operating system refused something
-  kDevice,            // a GPU, its driver or its libraries refused something, or are not there
+  kDevice,            // a GPU, its driver or its libraries refused something, or are missing
   kDeadlock,          // ranks wait for each other, and no call of theirs can end
 };
 
-// What one rank was doing.
+// The last known call of one rank.
 struct RankCall {
   int rank = -1;
-  std::uint64_t sequence = 0;  // 0: it had not called anything yet
+  std::uint64_t sequence = 0;  // 0: it has made no call yet
   std::string call;            // "all_reduce #17 sum float32[1024]"
 
   bool operator==(const RankCall&) const = default;
 };
 
-// A value: the fields behind a message. Absent facts are empty or -1.
+// A value: the facts of an error as fields. Unknown facts are empty or -1.
 struct Status {
   ErrorCode code = ErrorCode::kSystem;
   std::string message = {};
@@ -48,6 +48,7 @@ struct Status {
   std::string host = {};
 };
 
+// The base of all errors.
 class Error : public std::runtime_error {
  public:
   explicit Error(Status status) : std::runtime_error(status.message), status_(std::move(status)) {}
@@ -58,8 +59,8 @@ class Error : public std::runtime_error {
   Status status_;
 };
 
-// An argument was refused on this rank, or on another one (then the message names it). The call has
-// had no effect; the communicator can be used further.
+// An argument was refused on this rank, or on another one that the message names. The call had no
+// effect. The communicator stays usable.
 class InvalidArgument : public Error {
  public:
   explicit InvalidArgument(const std::string& message)
@@ -72,9 +73,10 @@ class PeerDied : public Error {
  public:
   PeerDied(Status status, int rank, int pid, int signal)
       : Error(std::move(status)), rank_(rank), pid_(pid), signal_(signal) {}
-  int rank() const noexcept { return rank_; }      // in the communicator
-  int pid() const noexcept { return pid_; }        // on its host
-  int signal() const noexcept { return signal_; }  // what killed it; 0: nothing, or unknown
+  int rank() const noexcept { return rank_; }  // in the communicator
+  int pid() const noexcept { return pid_; }    // on its host
+  // the signal that ended the process; 0: none, or unknown
+  int signal() const noexcept { return signal_; }
 
  private:
   int rank_, pid_, signal_;
@@ -85,9 +87,9 @@ class DeadlineExceeded : public Error {
  public:
   DeadlineExceeded(Status status, std::vector<int> missing, std::vector<RankCall> calls)
       : Error(std::move(status)), missing_(std::move(missing)), calls_(std::move(calls)) {}
-  // The ranks that had not arrived in the call, of the first 64.
+  // Returns the ranks that had not arrived at the call, of the first 64 ranks.
   const std::vector<int>& missing() const noexcept { return missing_; }
-  // What each of the missing was last seen doing.
+  // Returns the last known call of each missing rank.
   const std::vector<RankCall>& calls() const noexcept { return calls_; }
 
  private:
@@ -95,27 +97,28 @@ class DeadlineExceeded : public Error {
   std::vector<RankCall> calls_;
 };
 
-// Ranks of one host wait for each other in blocking calls on one communicator, and nothing is on its way
-// that could end any of these. No deadline would have helped, so that the error comes before one.
-// `missing` has the ranks that wait, of the first 64, and `calls` what they were last seen doing.
+// Ranks of one host wait for each other in blocking calls on one communicator, and nothing is on its
+// way that could end one of these calls. A longer deadline would not help, so the error comes before
+// one. `missing` has the ranks that wait, of the first 64; `calls` has their last known calls.
 class DeadlockError : public DeadlineExceeded {
  public:
   using DeadlineExceeded::DeadlineExceeded;
 };
 
-// Ranks of one communicator called different things under one sequence number.
+// Ranks of one communicator made different calls with the same sequence number.
 class Mismatch : public Error {
  public:
   Mismatch(Status status, std::vector<RankCall> calls)
       : Error(std::move(status)), calls_(std::move(calls)) {}
-  // The calls that disagree, the first rank of each kind.
+  // Returns the calls that differ, for the first rank of each kind.
   const std::vector<RankCall>& calls() const noexcept { return calls_; }
 
  private:
   std::vector<RankCall> calls_;
 };
 
-// Some rank called abort() or rebuild(), or gave a call up: Ctrl-C, a Work dropped, a close().
+// A rank called abort() or rebuild(), or gave up a call by Ctrl-C, by destroying a Work, or by
+// close().
 class Aborted : public Error {
  public:
   explicit Aborted(Status status) : Error(std::move(status)) {}
@@ -130,6 +133,8 @@ class RendezvousError : public Error {
 };
 
 // The operating system refused something that hocket needs.
+// @param what The operation that failed.
+// @param error_number The value of errno.
 class SystemError : public Error {
  public:
   SystemError(const std::string& what, int error_number);
@@ -139,7 +144,7 @@ class SystemError : public Error {
   int error_number_;
 };
 
-// A GPU, its driver or one of its libraries refused or failed, or is not there.
+// A GPU, its driver or one of its libraries refused something, failed, or is missing.
 class DeviceError : public Error {
  public:
   explicit DeviceError(const std::string& message)

@@ -1,9 +1,9 @@
-// argmin and argmax: the extremes over all ranks, and who has them. MPI's MINLOC and MAXLOC.
+// argmin and argmax: the extreme values over all ranks, and the ranks that hold them, as MPI's
+// MINLOC and MAXLOC.
 //
-// Of each element the extreme value, and the rank that brings it. Where several bring it, it is the
-// lowest of them, also of 0.0 and -0.0, which are equal here. A NaN is the extreme of both:
-// whatever is compared with one, the value is NaN, and the rank is the lowest that brings one. What
-// is refused on one rank is refused on all.
+// For each element the call finds the extreme value and the lowest rank that holds it. 0.0 and -0.0
+// count as equal. NaN is the extreme of both calls: if any rank holds NaN, the value is NaN and the
+// rank is the lowest with NaN. A call that one rank refuses is refused on all ranks.
 #pragma once
 
 #include <optional>
@@ -16,25 +16,32 @@
 
 namespace hocket {
 
-// Where the results go, on every rank: as many elements as `in` each, and apart from each other and
-// from what is read.
+// The outputs, on every rank. Each has as many elements as `in`. They must not overlap each other
+// or an input.
 struct Extremes {
-  ArrayView values = {};   // of the dtype of `in`
-  ArrayView ranks = {};    // int32
-  ArrayView indices = {};  // of the dtype of ExtremeOptions::index, which it goes with
+  ArrayView values = {};   // dtype of `in`
+  ArrayView ranks = {};    // kInt32
+  ArrayView indices = {};  // dtype of ExtremeOptions::index; absent without it
 };
 
 struct ExtremeOptions {
-  // Integers, one an element: what this rank knows each by, such as its place in a larger array.
-  // `indices` gets that of the rank that has the extreme. All ranks give one, or none does.
+  // One integer for each element: this rank's name for it, such as its index in a larger array.
+  // `indices` gets the integer of the rank that holds the extreme. Either all ranks pass an index,
+  // or none does.
   std::optional<BorrowedView> index = {};
   std::optional<Duration> deadline = {};
-  std::optional<StreamRef> stream = {};  // of arrays on a GPU
+  std::optional<StreamRef> stream = {};  // for arrays on a GPU
 };
 
-// Of every dtype that has an order: all but complex numbers. The ranks bring as many elements, of
-// one dtype. All arrays of a call lie on the host, or all on this rank's GPU: these the host
-// carries on copies, in the order of the stream, as soon as the call is there.
+// Find the extremes of all dtypes except complex numbers. All ranks pass the same number of
+// elements and the same dtype. All arrays of a call lie on the host, or all lie on this rank's GPU.
+// For GPUs the host compares copies, in the order of the stream.
+// @param comm The communicator.
+// @param in The elements to compare.
+// @param out The outputs; see Extremes.
+// @param options See ExtremeOptions.
+// @throws InvalidArgument on all ranks if one refuses its arguments. Throws as
+//   Communicator::all_reduce.
 void argmin(Communicator& comm,
             ConstArrayView in,
             const Extremes& out,

@@ -1,7 +1,7 @@
-// GPUs for programs that have no CUDA toolkit of their own: memory, streams, graphs, times.
+// GPUs for programs that do not use a CUDA toolkit: memory, streams, graphs, timing.
 //
-// The driver is found when the first Gpu is made. Programs that use CUDA, CuPy or PyTorch need none
-// of this: hocket takes their arrays and streams as they are.
+// The first Gpu loads the driver. Programs that use CUDA, CuPy or PyTorch do not need this header:
+// hocket takes their arrays and streams directly.
 #pragma once
 
 #include <cstddef>
@@ -23,20 +23,25 @@ class OwnedStream;
 class OwnedEvent;
 }  // namespace cuda
 
-// A GPU of this process, and its primary context, which CUDA, CuPy and PyTorch use too. A handle;
-// cheap to copy, any thread. Throws DeviceError where there is no such GPU, or no driver.
+// A GPU of this process, with its primary context, which CUDA, CuPy and PyTorch share. A handle
+// that is cheap to copy. Any thread may use it.
 class Gpu {
  public:
-  // How many there are; 0 where there is no driver.
+  // Returns the number of GPUs. 0 if there is no driver.
   static int count();
+  // @param ordinal Number of the GPU in this process.
+  // @throws DeviceError if there is no such GPU, or no driver.
   explicit Gpu(int ordinal);
-  // The GPU whose memory that is. Throws InvalidArgument where it is none's.
+  // Returns the GPU that `address` belongs to.
+  // @throws InvalidArgument if it belongs to no GPU.
   static Gpu holding(const void* address);
 
-  // What is put on `later` from now on comes after all that is on `earlier`. Does nothing where
-  // `later` is being captured into a graph that `earlier` is not part of, and cannot wait for it.
+  // Makes later work of `later` wait for the current work of `earlier`. If `later` is being
+  // captured into a graph that does not include `earlier`, it cannot wait. Then the call does
+  // nothing.
   void order(StreamRef earlier, StreamRef later) const;
 
+  // Returns the GPU's number in this process.
   int ordinal() const noexcept;
   std::string name() const;  // "NVIDIA H200"
   const std::shared_ptr<const cuda::DeviceContext>& context() const noexcept { return context_; }
@@ -45,10 +50,11 @@ class Gpu {
   std::shared_ptr<const cuda::DeviceContext> context_;
 };
 
-// A resource: memory of a GPU, uninitialized at first. Any thread. Throws DeviceError, which names
-// the size and what is free, where there is not enough.
+// A resource: uninitialized memory of a GPU. Any thread may use it.
 class [[nodiscard("its memory goes with it: keep it")]] GpuMemory {
  public:
+  // @throws DeviceError if there is not enough memory. The message has the size and the free
+  //   memory.
   GpuMemory(const Gpu& gpu, std::size_t bytes);
   ~GpuMemory();
   GpuMemory(GpuMemory&&) noexcept;
@@ -60,11 +66,13 @@ class [[nodiscard("its memory goes with it: keep it")]] GpuMemory {
   Held<"GpuMemory", std::unique_ptr<cuda::DeviceBuffer>> buffer_;
 };
 
-// A resource: work that was captured, to be launched again and again. One thread.
+// A resource: captured work that can be launched repeatedly. One thread at a time.
 class [[nodiscard("it is gone, and was never launched: keep it")]] GpuGraph {
  public:
   ~GpuGraph();
   GpuGraph(GpuGraph&& other) noexcept;
+  // Enqueues the graph on `stream`.
+  // @throws DeviceError if the driver refuses.
   void launch(StreamRef stream);
 
  private:
@@ -74,7 +82,8 @@ class [[nodiscard("it is gone, and was never launched: keep it")]] GpuGraph {
   void* executable_;
 };
 
-// A resource: a stream that the legacy default stream does not wait for. One thread at a time.
+// A resource: a stream that does not synchronize with the legacy default stream. One thread at a
+// time. Its methods throw DeviceError if the driver refuses.
 class GpuStream {
  public:
   explicit GpuStream(const Gpu& gpu);
@@ -83,13 +92,15 @@ class GpuStream {
 
   StreamRef ref() const;
   operator StreamRef() const { return ref(); }
-  // Copies between any two of the host's memory and GPUs', after all that is on the stream, and
-  // synchronizes.
+  // Copies `bytes` bytes between any two addresses of the host and of GPUs, after the earlier work
+  // of the stream. Returns when the copy is complete.
   void copy(void* to, const void* from, std::size_t bytes);
-  // Waits until all of it has ended; throws DeviceError where something on it failed, and
-  // DeadlineExceeded where that takes longer than `deadline`, HOCKET_DEADLINE where absent.
+  // Waits until the work of the stream has ended.
+  // @param deadline The time limit. Absent: HOCKET_DEADLINE.
+  // @throws DeviceError if work on the stream failed.
+  // @throws DeadlineExceeded if the time ran out.
   void synchronize(std::optional<Duration> deadline = {}) const;
-  // What is put on the stream between the two is not done, but captured.
+  // Work that is enqueued between these two calls is captured, not run.
   void begin_capture();
   GpuGraph end_capture();
 
@@ -98,19 +109,22 @@ class GpuStream {
   Held<"GpuStream", std::unique_ptr<cuda::OwnedStream>> stream_;
 };
 
-// A resource: a mark in a stream, with its time. One thread at a time.
+// A resource: an event that is recorded on a stream, with its time. One thread at a time. Its
+// methods throw DeviceError if the driver refuses.
 class GpuEvent {
  public:
   explicit GpuEvent(const Gpu& gpu);
   ~GpuEvent();
   GpuEvent(GpuEvent&&) noexcept;
 
+  // Records the event behind the current work of `stream`.
   void record(StreamRef stream);
-  // What is put on `stream` from now on comes after the mark.
+  // Makes later work of `stream` wait for the event.
   void hold(StreamRef stream) const;
-  // Waits here until the mark has been passed, as GpuStream::synchronize does.
+  // Waits in this thread until the event has been reached. Parameters and errors are those of
+  // GpuStream::synchronize.
   void synchronize(std::optional<Duration> deadline = {}) const;
-  // Between two marks that have been passed.
+  // Returns the time between two events that have been reached.
   double microseconds_since(const GpuEvent& earlier) const;
 
  private:

@@ -1,4 +1,4 @@
-// A process group: one set of ranks and the three communicators that hierarchical programs use.
+// A process group: one set of ranks, and the three communicators that hierarchical programs use.
 #pragma once
 
 #include <functional>
@@ -18,9 +18,9 @@ namespace world {
 class WorldImpl;
 }
 
-// A resource: this process's part in a job, from `init` to its end. Closing is explicit
-// (`close`) or left to the process's end; neither waits for anybody, but for calls on GPUs under
-// way: see Communicator::close.
+// A resource: this process's part in a job, from `init` to its end. `close` ends it, or else the
+// end of the process does. Neither waits for other ranks, but both wait for calls on GPUs: see
+// Communicator::close. Threads may use it as they may use its communicator.
 class [[nodiscard("dropped, it leaves the job at once: keep it to the end")]] World {
  public:
   World(std::shared_ptr<world::WorldImpl> impl, Communicator communicator) noexcept;
@@ -28,6 +28,7 @@ class [[nodiscard("dropped, it leaves the job at once: keep it to the end")]] Wo
   World& operator=(World&&) noexcept;
   ~World();
 
+  // Rank, size and groups are those of the communicator of all ranks.
   int rank() const { return communicator().rank(); }
   int size() const { return communicator().size(); }
   Communicator& communicator() const { return *communicator_; }
@@ -37,18 +38,20 @@ class [[nodiscard("dropped, it leaves the job at once: keep it to the end")]] Wo
   Communicator new_group(std::initializer_list<int> ranks) {
     return communicator().new_group(ranks);
   }
-  // Goes on with the ranks that are left: `communicator` is what Communicator::rebuild returns,
-  // also for who has a reference to it.
+  // Continues with the ranks that are left. `communicator` is then the result of
+  // Communicator::rebuild, also for existing references to it. Parameters and errors are those of
+  // that call.
   Communicator& rebuild(const RebuildOptions& options = {});
-  // How this process was started and by what it meets the others.
+  // Returns how this process was started, and where it meets the other ranks.
   const LaunchInfo& launch() const;
-  // Names of the engines in use, best first.
+  // Returns the names of the engines in use, best first.
   std::span<const std::string> engines() const;
+  // Leaves the job and closes the communicator. Throws as Communicator::close does.
   void close();
-  // Closing it leaves the job only when the process exits, whose status the other ranks hear then.
-  // For worlds that are closed because the process is about to exit.
+  // Delays leaving the job until the process exits, so that the other ranks learn its exit status.
+  // Use it for a world that is closed because the process is about to exit.
   void leave_at_exit() noexcept;
-  // As `tell_end` of hocket/exit.h, for this world alone.
+  // Does the same as `tell_end` of hocket/exit.h, for this world alone.
   void tell_end(std::string_view why) noexcept;
 
  private:
@@ -56,13 +59,19 @@ class [[nodiscard("dropped, it leaves the job at once: keep it to the end")]] Wo
   Held<"World", std::unique_ptr<Communicator>> communicator_;
 };
 
-// Joins the job that this process was started in, or makes a world of one. Blocks until all ranks
-// are there, or throws RendezvousError at the deadline and says who is missing.
+// Joins the job that this process was started in, or makes a world of one rank. Blocks until all
+// ranks have joined.
+// @param options See InitOptions.
+// @return This process's part in the job.
+// @throws InvalidArgument for options and environment that contradict each other.
+// @throws RendezvousError at the timeout; the message names the missing ranks.
 World init(const InitOptions& options = {});
 
-// Runs `body` on `size` ranks that are threads of this process, each with a communicator of its
-// own, and returns when all have ended; rethrows the first error. For tests, notebooks and pools.
-// `options`: engines, deadline, segment_bytes; the rest does not apply.
+// Runs `body` on ranks that are threads of this process, each with its own communicator. Returns
+// when all have ended, and throws the first error. It is for tests, notebooks and pools.
+// @param size Number of ranks.
+// @param body The function that each rank runs.
+// @param options `engines`, `deadline` and `segment_bytes` apply; the rest is ignored.
 void run_threads(int size,
                  const std::function<void(Communicator&)>& body,
                  const InitOptions& options = {});

@@ -1,4 +1,4 @@
-// What an object of hocket's holds, and lets go of when it is moved from.
+// The pointer that classes of hocket hold. It reports the use of an object after it was moved from.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace hocket {
 
-// The name of a class, as an argument of a template.
+// The name of a class, as a template argument.
 template <std::size_t kSize>
 struct ClassName {
   consteval ClassName(const char (&name)[kSize]) {  // NOLINT: a literal
@@ -15,10 +15,10 @@ struct ClassName {
   char text[kSize] = {};
 };
 
-// Throws InvalidArgument: an object of that class was moved from and is used.
+// Throws InvalidArgument: an object of this class is used after it was moved from.
 [[noreturn]] void refuse_moved_from(const char* class_name);
 
-// A smart pointer that says so where it is used and null: InvalidArgument.
+// A smart pointer that throws InvalidArgument if it is used while it is null.
 template <ClassName kName, typename Pointer>
 class Held {
  public:

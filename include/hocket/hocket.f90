@@ -1,9 +1,9 @@
-! hocket/c.h for Fortran, by iso_c_binding. Compile it with the compiler of the program (a module's
-! compiled form is the compiler's own), and link with -lhocket; see docs/c-api.md.
+! hocket/c.h for Fortran, by iso_c_binding. Compile it with the compiler of the program, because
+! each compiler has its own format of compiled modules. Link with -lhocket; see docs/c-api.md.
 !
-! Handles are type(c_ptr), c_null_ptr at first. Functions return a code, HOCKET_OK or what went
-! wrong; hocket_message() is the text of the last error. Ranks and roots are numbered from 0, as in
-! C. Where C takes a null pointer, pass c_null_ptr; options are passed by c_loc.
+! Handles are type(c_ptr), c_null_ptr at first. Functions return HOCKET_OK or the code of an error.
+! hocket_message() returns the text of the last error. Ranks and roots are numbered from 0, as in C.
+! Where C takes a null pointer, pass c_null_ptr. Options are passed by c_loc.
 module hocket
   use, intrinsic :: iso_c_binding
   implicit none
@@ -39,7 +39,7 @@ module hocket
     integer(c_int32_t) :: memory = HOCKET_MEMORY_HOST
   end type
 
-  ! Options know their size; what is left as it is has its default.
+  ! Options contain their size. A field that is not set has its default.
   type, bind(c) :: hocket_init_options
     integer(c_size_t) :: size = 64
     integer(c_int32_t) :: ranks = 0
@@ -58,9 +58,9 @@ module hocket
     integer(c_int32_t) :: on_stream = 0
     integer(c_int32_t) :: allow_shorter = 0
   end type
-  ! `combine` is c_funloc of a function with bind(c): (left, right, count, context), all by value, of
-  ! which three are type(c_ptr) and `count` is integer(c_size_t). It replaces the elements at `left`, and
-  ! returns integer(c_int): 0, or that it has failed.
+  ! `combine` is c_funloc of a function with bind(c). Its arguments are (left, right, count,
+  ! context), all by value. `count` is integer(c_size_t), and the others are type(c_ptr). It
+  ! replaces the elements at `left` and returns integer(c_int): 0, or another number if it failed.
   type, bind(c) :: hocket_operator
     integer(c_size_t) :: size = 32
     type(c_funptr) :: combine = c_null_funptr
@@ -86,19 +86,19 @@ module hocket
     integer(c_int32_t) :: nvshmem = 0
   end type
 
-  ! An array, a part of one or a single variable of the program's own, with the attribute target. A
-  ! call refuses a view of what is not contiguous, or not allocated. Where the compiler finds no
-  ! specific function for it: see docs/c-api.md.
+  ! A view of an array, a part of an array, or a single variable of the program, with the attribute
+  ! target. A call refuses the view of an array that is not contiguous or not allocated. If the
+  ! compiler finds no specific function for it, see docs/c-api.md.
   interface hocket_view
     module procedure view_int8, view_int16, view_int32, view_int64, view_real32, view_real64, &
       view_complex64, view_complex128, view_logical, view_character
   end interface
-  ! A view with one of these in `memory` is refused by calls.
+  ! Calls refuse a view that has one of these values in `memory`.
   integer(c_int32_t), parameter, private :: NOT_CONTIGUOUS = -1
   integer(c_int32_t), parameter, private :: NOT_ALLOCATED = -2
 
-  ! Arrays are targets in these interfaces: so the compiler knows that a call, and the work that it
-  ! starts, may read and write what they point to.
+  ! Arrays are targets in these interfaces. So the compiler knows that a call, and the work that it
+  ! starts, may read and write them.
   interface
     function hocket_version() bind(c)
       import
@@ -943,13 +943,13 @@ module hocket
 
 contains
 
-  ! What the last failure of this thread was; empty where there was none.
+  ! Returns the message of the last error of this thread. Empty if there was none.
   function hocket_message() result(message)
     character(len=:), allocatable :: message
     message = text(hocket_error_message())
   end function
 
-  ! A string of C's as one of Fortran's.
+  ! Converts a string of C to a string of Fortran.
   function text(from) result(copy)
     type(c_ptr), intent(in) :: from
     character(len=:), allocatable :: copy
@@ -1020,7 +1020,7 @@ contains
     type(hocket_array) :: view_logical
     view_logical = view(c_loc(x), size(x, kind=c_size_t), HOCKET_BOOL, is_contiguous(x))
   end function
-  ! Bytes, as many as the characters.
+  ! Bytes: as many as there are characters.
   function view_character(x)
     character(kind=c_char, len=*), pointer, intent(in) :: x(..)
     type(hocket_array) :: view_character

@@ -1,4 +1,4 @@
-// How this process was started: who it is and where it meets the others.
+// How this process was started: its rank, and where it meets the others.
 #pragma once
 
 #include <optional>
@@ -10,21 +10,21 @@
 
 namespace hocket {
 
-// What `init` is told; all of it optional. What is given here wins over the environment.
+// The options of `init`, all of them optional. They take precedence over the environment.
 struct InitOptions {
   std::optional<int> rank = {};
   std::optional<int> size = {};
-  // Where the ranks meet: "host:port" of rank 0, which then serves there, or "unix:NAME".
+  // The meeting point: "host:port" of rank 0, which then serves there, or "unix:NAME".
   std::string address = {};
-  // The job's secret. Without one, ranks of one host and user meet by AF_UNIX.
+  // The job's secret. Without a key, ranks of one host and user meet through AF_UNIX.
   std::optional<Key> key = {};
-  std::optional<Duration> timeout = {};   // for joining; 300 s where absent
-  std::optional<Duration> deadline = {};  // of calls; HOCKET_DEADLINE or 300 s where absent
-  std::vector<std::string> engines = {};  // by name, best first; empty: all there are
-  std::string name = "world";             // what messages call the communicator of all ranks
-  std::optional<std::size_t> segment_bytes =
-      {};  // shared memory a rank; by the machine where absent
-  // Where to look for NCCL and NVSHMEM beside the system's folders.
+  std::optional<Duration> timeout = {};   // for joining; absent: 300 s
+  std::optional<Duration> deadline = {};  // of calls; absent: HOCKET_DEADLINE or 300 s
+  std::vector<std::string> engines = {};  // names, best first; empty: all available
+  std::string name = "world";             // name of the communicator of all ranks, in messages
+  // Shared memory for each rank, in bytes. Absent: it depends on the machine.
+  std::optional<std::size_t> segment_bytes = {};
+  // Folders that are searched for NCCL and NVSHMEM, besides the system's.
   std::vector<std::string> library_folders = {};
 };
 
@@ -32,23 +32,26 @@ struct InitOptions {
 struct LaunchInfo {
   int rank = 0;
   int size = 1;
-  int local_rank = -1;  // among the job's processes on this host; -1: the launcher does not say
+  int local_rank = -1;  // among the job's processes on this host; -1: the launcher does not tell
   int local_size = -1;
   // "hocket run", "torchrun", "Open MPI", "MPICH", "Slurm", "bootstrap", "explicit",
   // "single process"
   std::string launcher = "single process";
-  std::string store_address = {};  // "host:port" or "unix:NAME"; empty for a job of one
-  std::string job = {};            // no secret: keeps jobs apart that meet at one address
-  int epoch = 0;                   // counts restarts of the job
+  std::string store_address = {};  // "host:port" or "unix:NAME"; empty for a job of one rank
+  std::string job = {};            // not a secret: it separates jobs that meet at one address
+  int epoch = 0;                   // number of restarts of the job
   std::optional<Key> key = {};
-  bool rank_zero_serves = false;  // the store; else the launcher does
+  bool rank_zero_serves = false;  // rank 0 serves the store; else the launcher does
   bool trust_network = false;     // HOCKET_TRUST_NETWORK=1
 };
 
-// Reads options and environment; touches no network. In this order: options; hocket's own variables
-// (HOCKET_RANK, HOCKET_SIZE, HOCKET_LOCAL_RANK, HOCKET_LOCAL_SIZE, HOCKET_STORE, HOCKET_JOB,
-// HOCKET_KEY_FD or HOCKET_KEY_FILE); torchrun's; Open MPI's; MPICH's; Slurm's; else a job of one.
-// Throws InvalidArgument, naming the variables, where they contradict each other or one lacks.
+// Reads the options and the environment. It does not use the network. Any thread may call it. The
+// first source that applies wins: the options; hocket's own variables; those of torchrun, Open MPI,
+// MPICH, Slurm; else a job of one rank. hocket's own are HOCKET_RANK, HOCKET_SIZE,
+// HOCKET_LOCAL_RANK, HOCKET_LOCAL_SIZE, HOCKET_STORE, HOCKET_JOB, and HOCKET_KEY_FD or
+// HOCKET_KEY_FILE.
+// @throws InvalidArgument if variables contradict each other or one is missing; the message names
+//   them.
 LaunchInfo detect_launch(const InitOptions& options = {});
 
 }  // namespace hocket

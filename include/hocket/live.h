@@ -1,7 +1,6 @@
-// What jobs of this user on this host are doing, seen from outside: `hocket top` and metrics are
-// made of this. A job is read where its memory lies; nothing of it runs for that, so that one whose
-// processes are stopped can be seen as well as any other. What is not said to be a resource is a
-// value.
+// A view of running jobs from outside, for `hocket top` and for metrics. It shows the jobs of this
+// user on this host. It reads a job's shared memory directly and runs no code in the job, so it
+// also shows a job whose processes are stopped. Types are values unless stated otherwise.
 #pragma once
 
 #include <array>
@@ -19,123 +18,132 @@
 
 namespace hocket {
 
-// A job, as it is found.
+// A job that was found on this host.
 struct FoundJob {
-  int pid = 0;  // of its lowest rank on this host that lives: what people name it by
+  int pid = 0;  // of the job's lowest living rank on this host; people name the job by it
   int size = 1;
-  std::vector<int> pids;     // of its ranks on this host that live; one, where they are threads
-  bool threads = false;      // its ranks are threads of one process, which may be of other jobs, too
-  std::uint64_t memory = 0;  // the number of its shared memory, which no other job has
-  std::string command = {};  // of the first of them
-  std::string name = {};     // HOCKET_JOB of it, where its launcher has set that
-  // Why it cannot be looked at: it does not want to be, or is of another version; empty: it can be.
+  std::vector<int> pids;  // living ranks on this host; one pid if the ranks are threads
+  // the ranks are threads of one process, which may belong to other jobs too
+  bool threads = false;
+  std::uint64_t memory = 0;  // inode of its shared memory: no other job has this number
+  std::string command = {};  // command line of `pid`
+  std::string name = {};     // its HOCKET_JOB, if its launcher has set that
+  // The reason why the job cannot be viewed: it refuses, or has another version. Empty: it can be
+  // viewed.
   std::string refusal = {};
 };
-// Those of this process's user, whom the kernel lets see them.
+// Returns the jobs of this process's user that the kernel lets this process see. Any thread may
+// call it.
 std::vector<FoundJob> find_jobs();
 
-// A rank in one of its groups.
+// The membership of a rank in one group.
 struct LiveGroup {
   std::string name;
   int rank = 0;
   int size = 1;
-  std::uint64_t calls = 0;   // so far
-  std::string call;          // the last one: "all_reduce #17 sum float32[1024]"
-  bool inside = false;       // it has not ended
-  bool failed = false;       // it ended otherwise than well
-  std::string message = {};  // that the rank waits for: "recv of float32[3] from rank 1 tag 0"
-  // World ranks that have not come to the call it is in.
+  std::uint64_t calls = 0;  // number of calls so far
+  std::string call;         // the last call: "all_reduce #17 sum float32[1024]"
+  bool inside = false;      // the last call has not ended
+  bool failed = false;      // the last call failed
+  // message that the rank waits for: "recv of float32[3] from rank 1 tag 0"
+  std::string message = {};
+  // World ranks that have not arrived at the current call.
   std::vector<int> missing = {};
-  std::string failure = {};  // what has ended the group: "PeerDied", ...
-  std::vector<std::string> recent = {};  // the last calls, oldest first; where asked for
+  std::string failure = {};              // error that ended the group: "PeerDied", ...
+  std::vector<std::string> recent = {};  // the last calls, oldest first, if they were requested
 };
 
 enum class LiveState : std::uint8_t { kAbsent, kAlive, kLeft, kDied, kSilent };
 
 struct LiveRank {
   int rank = 0;
-  int pid = 0;   // here; 0: of another host, or in a container of its own
-  int host = 0;  // its number
+  int pid = 0;   // 0: on another host, or in a container with pids of its own
+  int host = 0;  // number of its host
   bool is_here = true;
-  bool shows = true;  // false: it does not want to be looked at (HOCKET_TOP=0)
+  bool shows = true;  // false: it refuses to be viewed (HOCKET_TOP=0)
   LiveState state = LiveState::kAbsent;
-  // "running", "sleeping in futex", "stopped by a signal ..."; of its thread, where ranks are threads
+  // State of the process: "running", "sleeping in futex", "stopped by a signal ...". State of the
+  // thread, if ranks are threads.
   std::string process = {};
-  // Where its program is, as it told when others had waited for it; empty where nobody has asked since
-  // its last call, or it cannot tell: "train.py:42 in load".
+  // Where its program is: "train.py:42 in load". Programs tell this when another rank has waited
+  // for them. Empty if no rank has asked since the last call, or the program cannot tell.
   std::string place = {};
-  bool stands_still = false;  // stopped, held by a debugger, or its memory is being written out
+  bool stands_still = false;  // stopped, held by a debugger, or writing a core dump
   int processor = -1;
   std::vector<LiveGroup> groups = {};
-  int doing = -1;             // in groups: where it is in a call or waits for a message, or called last
-  double since_s = 0;         // that it was first seen so; it may have been so for longer
-  double waiting = 0;         // share of the time looked at: in calls to which others had not come
-  double inside = 0;          // likewise: in calls altogether
+  // index in groups: where it is in a call, waits for a message, or made its last call
+  int doing = -1;
+  double since_s = 0;  // seconds since it was first seen so; the true time may be longer
+  double waiting = 0;  // share of the observed time in calls at which others had not arrived
+  double inside = 0;   // share of the observed time in calls
   double calls_per_s = 0;
-  double bytes_per_s = 0;     // of its larger array in each call
-  int blocked_by = -1;        // the world rank that it waits for in the end; -1: nobody
+  double bytes_per_s = 0;  // by the larger array of each call
+  int blocked_by = -1;     // world rank that it waits for, at the end of the chain; -1: none
 };
 
-// What is timed: a call or a message of the host; the putting of one of GPUs on its stream; how
-// long that ran there.
+// The period that a meter measures: a call or message on the host; the enqueueing of a call on a
+// GPU's stream; its run on the GPU.
 enum class LiveTimed : std::uint8_t { kOnHost, kLaunch, kOnStream };
 
-// Calls of one kind in one group by one engine, of one rank: where the job keeps metrics. Messages
-// are "send" and "recv".
+// The calls of one rank of one kind, in one group, by one engine. A job has meters if it keeps
+// metrics. Messages are "send" and "recv".
 struct LiveMeter {
   int rank = 0;
   std::string call;
   std::string group;
-  std::string engine;  // empty: messages on the host, each of which takes its way
+  std::string engine;  // empty: messages on the host, which may use several engines
   LiveTimed timed = LiveTimed::kOnHost;
   std::uint64_t failed = 0;
   std::uint64_t bytes = 0;
   double seconds = 0;
-  // By how long they took: up to meter_bounds()[i] seconds, and longer than the bounds before.
+  // Histogram of durations. Bucket i counts calls that took at most meter_bounds()[i] seconds, and
+  // more than the bound before.
   std::array<std::uint64_t, 14> ended = {};
 };
-// The last one is infinite.
+// Returns the upper bounds of the histogram's buckets, in seconds. The last one is infinite.
 std::array<double, 14> meter_bounds();
 
 struct LiveJob {
   int pid = 0;
   int size = 1;
-  double looked_s = 0;  // for how long it has been looked at
-  std::vector<LiveRank> ranks = {};  // in order
-  // World ranks whom others wait for, and who wait for nobody: who is to blame when it hangs.
+  double looked_s = 0;               // seconds of observation so far
+  std::vector<LiveRank> ranks = {};  // in the order of the ranks
+  // World ranks that others wait for, and that wait for no rank: the likely cause when the job
+  // hangs.
   std::vector<int> blamed = {};
-  std::size_t memory_bytes = 0;   // of the shared memory, what is touched
+  std::size_t memory_bytes = 0;  // touched bytes of the shared memory
   std::size_t reserved_bytes = 0;
   std::vector<LiveMeter> meters = {};
-  // Who is connected to the job's store, where that is told by who serves it.
+  // Number of clients of the job's store, if the process that serves it tells it.
   std::optional<std::size_t> store_clients = {};
 };
 
 struct LiveOptions {
-  int recent = -1;          // the rank of which to list the last calls; -1: of none
-  bool processes = true;    // ask the system what the processes do, which takes 0.1 ms each
+  int recent = -1;        // the rank whose last calls are listed; -1: none
+  bool processes = true;  // ask the system for the state of the processes, 0.1 ms for each
 };
 
-// A resource: a job's memory, mapped for reading. One thread at a time.
+// A resource: the memory of a job, mapped read-only. One thread at a time.
 class JobView {
  public:
-  // The job of which `pid` is a rank. Throws InvalidArgument where that is none of this user's, or
-  // where the job does not want to be looked at or is of another version of hocket.
-  // Of several that of which it is a rank by itself; else the oldest of its threads'.
+  // Opens the job that `pid` belongs to. If it belongs to several, the first choice is the job in
+  // which the whole process is a rank, then the oldest job of its threads.
+  // @throws InvalidArgument if `pid` is no rank of a job of this user, or the job refuses to be
+  //   viewed or has another version of hocket.
   static JobView open(int pid);
   static JobView open(const FoundJob& job);
   JobView(JobView&& other) noexcept;
   JobView& operator=(JobView&& other) noexcept;
   ~JobView();
 
-  // Looks once; shares and rates are of what the looks have seen, so look ten times a second or
-  // more often. Takes some microseconds a rank.
+  // Takes one sample. Shares and rates are computed from the samples, so call it at least ten times
+  // a second. It takes a few microseconds for each rank.
   void look();
-  // Begins shares and rates anew.
+  // Restarts the measurement of shares and rates.
   void begin_anew();
-  // Whether a rank of it still lives here.
+  // Returns whether a rank of the job still lives on this host.
   bool lives() const;
-  // Puts all together.
+  // Returns the state of the job from the samples so far.
   LiveJob report(const LiveOptions& options = {});
 
  private:
@@ -144,36 +152,42 @@ class JobView {
   Held<"JobView", std::unique_ptr<Impl>> impl_;
 };
 
-// Registers, once a process, who tells where a thread of its program is: "train.py:42 in load", empty
-// where that cannot be known. Asked when other ranks have waited for this one for long, in a thread
-// that is there for that alone and may be kept for any time. `thread`: its pthread_self(). Null:
-// nobody tells. Python's binding asks the interpreter this way.
+// Registers, once in a process, a function that tells where a thread of the program is:
+// "train.py:42 in load". It returns "" if that is unknown. It is called when other ranks have
+// waited long for this one. A dedicated thread calls it, so it may block. The Python binding asks
+// the interpreter.
+// @param tell The function. `thread` is the thread's pthread_self(). Null: none.
 void set_place_teller(std::string (*tell)(std::uint64_t thread)) noexcept;
 
-// As Prometheus and others read them: its older form, or OpenMetrics 1.0.
+// The text format of metrics: the older Prometheus format, or OpenMetrics 1.0.
 enum class MetricsForm : std::uint8_t { kPrometheus, kOpenMetrics };
+// Formats the meters and the state of a job as metrics.
 std::string metrics_text(const LiveJob& job, MetricsForm form);
 
 // A resource: a thread that serves the metrics of a job by HTTP, from construction to destruction.
 class [[nodiscard("dropped, it serves no longer: keep it")]] MetricsServer {
  public:
-  // A value. The job: by the process of one of its ranks, or by its name, once it is there.
+  // The options; a value. The job is given by the process of one of its ranks, or by its name. A
+  // job that has not started yet is served as soon as it exists.
   struct Options {
     std::string address = "127.0.0.1:9464";  // port 0: any
-    std::string token = {};  // that readers must show; needed where the address is no loopback
+    // readers must present it; required if the address is not a loopback address
+    std::string token = {};
     int pid = 0;
-    std::uint64_t memory = 0;  // FoundJob::memory, where `pid` may be of several jobs; 0: any
+    std::uint64_t memory = 0;  // FoundJob::memory, if `pid` belongs to several jobs; 0: any
     std::string job = {};
-    // LiveJob::store_clients, asked at each reading in the server's thread; empty: not told.
+    // Provides LiveJob::store_clients. The server's thread calls it at each reading. Empty:
+    // unknown.
     std::function<std::optional<std::size_t>()> store_clients = {};
   };
-  // Throws InvalidArgument for an address without a token that others than this host reach, and
-  // SystemError where it cannot be had.
+  // Starts the server.
+  // @throws InvalidArgument if other hosts can reach the address and there is no token.
+  // @throws SystemError if the address is not available.
   explicit MetricsServer(const Options& options);
   MetricsServer(MetricsServer&& other) noexcept;
   MetricsServer& operator=(MetricsServer&& other) noexcept;
   ~MetricsServer();
-  // Where it is served, with the port.
+  // Returns the address that is served, with the port.
   std::string address() const;
 
  private:

@@ -1,6 +1,7 @@
-// What this machine can do for hocket, found by trying, and what stands in the way.
+// The capabilities of this machine that hocket uses, found by trials, and the problems that were
+// found.
 //
-// For tools (`hocket doctor`); nothing here is needed to communicate. All types are values.
+// This header is for tools (`hocket doctor`); communication does not need it. All types are values.
 #pragma once
 
 #include <cstddef>
@@ -16,15 +17,16 @@ namespace hocket {
 struct Processors {
   std::string model;
   int online = 0;   // processors (hardware threads) of the machine
-  int allowed = 0;  // of these, what this process may use
-  int cores = 0;    // that the allowed ones belong to
+  int allowed = 0;  // processors that this process may use
+  int cores = 0;    // cores of the allowed processors
   int packages = 0;
   int numa_nodes = 0;
-  std::optional<double> quota;  // processors' worth of time that the cgroup grants; absent: all
-  int spinning_ranks = 0;       // ranks that may spin while they wait; if there are more, they yield
+  // processors' worth of time that the cgroup grants; absent: unlimited
+  std::optional<double> quota;
+  int spinning_ranks = 0;  // ranks that can spin while they wait; with more ranks they yield
   struct Cache {
     std::string name;       // "L2"
-    std::size_t bytes = 0;  // of one
+    std::size_t bytes = 0;  // of one cache
     int instances = 0;
   };
   std::vector<Cache> caches;
@@ -33,11 +35,11 @@ struct Processors {
 struct Memory {
   std::size_t total = 0;
   std::size_t available = 0;
-  std::optional<std::size_t> limit;  // the cgroup's; absent: none
+  std::optional<std::size_t> limit;  // the cgroup's limit; absent: none
   std::string shmem_huge_pages;      // the kernel's setting for shared memory: "advise"
 };
 
-// A limit of this process, as `ulimit` shows it.
+// A resource limit of this process, as `ulimit` shows it.
 struct Limit {
   std::string option;                 // "-n"
   std::string name;                   // "open files"
@@ -45,13 +47,13 @@ struct Limit {
   std::optional<std::uint64_t> hard;
 };
 
-// Something that the kernel was asked to do.
+// A function of the kernel, and whether a trial of it succeeded.
 struct Feature {
   std::string name;  // "futex_waitv"
   bool works = false;
   bool required = false;
-  std::string purpose;  // what hocket does with it, and instead of it
-  std::string error;    // where it does not work
+  std::string purpose;  // how hocket uses it, and what it does without it
+  std::string error;    // the error, if it does not work
 };
 
 struct NetworkInterface {
@@ -59,15 +61,15 @@ struct NetworkInterface {
   std::vector<std::string> addresses;
   bool up = false;
   bool loopback = false;
-  std::optional<int> megabits;  // a second
+  std::optional<int> megabits;  // per second
 };
 
-// A library or Python package that is there, or is not.
+// A library or Python package, found or not.
 struct Software {
   std::string name;
   std::string version;  // empty: not found
   std::string where;
-  std::string note;  // what it would be used for, or why it would not be; may be empty
+  std::string note;  // what hocket uses it for, or why it does not; may be empty
   bool found() const noexcept { return !version.empty(); }
 };
 
@@ -78,7 +80,7 @@ struct Engine {
 };
 
 struct Problem {
-  bool stops_hocket = false;  // else it is slower, or says less
+  bool stops_hocket = false;  // false: hocket is slower, or reports less
   std::string what;
   std::string mend;
 };
@@ -86,7 +88,7 @@ struct Problem {
 struct Machine {
   std::string host;
   std::string kernel;
-  std::string core_pattern;  // where the kernel puts a dying process's memory
+  std::string core_pattern;  // destination of core dumps, as the kernel's setting says
   Processors processors;
   Memory memory;
   std::vector<Limit> limits;
@@ -96,27 +98,29 @@ struct Machine {
   std::vector<Software> python;  // the interpreter first, then packages; empty: no Python in PATH
 };
 
-// Looks, and tries. Starts short-lived processes, so it wants to be called while there is one
-// thread; takes some tens of milliseconds, more with `with_python`. Does not throw for what is not
-// there.
+// Inspects the machine. It starts short-lived processes, so call it while the process has only one
+// thread. It takes tens of milliseconds, and more with `with_python`. It does not throw for missing
+// features.
+// @param with_python True: also look at Python and its packages.
 Machine inspect_machine(bool with_python = true);
 
-// Where Python's packages keep libraries that hocket can use, each below an entry of sys.path. What
-// of it is there goes into InitOptions::library_folders.
+// Returns the folders below sys.path in which Python packages install libraries that hocket can
+// use. Pass the existing ones as InitOptions::library_folders. Starts Python.
 std::vector<std::string> package_library_folders();
 
-// What is wrong, the worst first. Pure.
+// Returns the problems of a machine, the worst first. Any thread may call it.
 std::vector<Problem> find_problems(const Machine& machine);
 
-// The engines of this build, best first, and whether this machine lets them run.
+// Returns the engines of this build, best first, and whether they can run on this machine.
 std::vector<Engine> find_engines(const Machine& machine);
 
-// A variable of the environment that hocket understands.
+// An environment variable that hocket reads.
 struct Setting {
   std::string name;
   std::string meaning;               // with its values and default
-  std::optional<std::string> value;  // as it stands; a key's file is named, never read
+  std::optional<std::string> value;  // the current value; of a key only the file's name is shown
 };
+// Returns all environment variables that hocket reads.
 std::vector<Setting> settings();
 
 }  // namespace hocket

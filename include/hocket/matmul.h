@@ -1,11 +1,11 @@
-// Products of matrices that are spread over ranks: D = alpha op(A) op(B) + beta C.
+// Products of matrices that are distributed over ranks: D = alpha op(A) op(B) + beta C.
 //
 //     hocket::MatmulOperand rows{.spread = hocket::Slab{0}};
 //     hocket::Matmul product(comm, {.m = 4096, .n = 4096, .k = 4096}, rows, rows, rows);
 //     product(a, b, d);  // again and again
 //
-// The products within a rank are a BLAS's: OpenBLAS, MKL or BLIS where one is found at run time,
-// else Eigen's. HOCKET_BLAS_LIBRARY chooses. On GPUs they are cuBLAS's.
+// A BLAS library multiplies within a rank: OpenBLAS, MKL or BLIS if one is found at run time, else
+// Eigen. HOCKET_BLAS_LIBRARY chooses. On GPUs it is cuBLAS.
 #pragma once
 
 #include <complex>
@@ -24,56 +24,69 @@
 
 namespace hocket {
 
-// Every rank has the whole.
+// The distribution that gives every rank the whole matrix.
 struct Replicated {};
-// How a matrix is spread: by rows (Slab{0}), by columns (Slab{1}), in one block a rank, in blocks
-// that are dealt out in turn, or not at all. Grids have two axes.
+// The distribution of a matrix: by rows (Slab{0}), by columns (Slab{1}), one block for each rank,
+// block-cyclic, or replicated. Grids have two axes.
 using MatrixSpread = std::variant<Slab, BlockNonCyclic, BlockCyclic, Replicated>;
-// Of a rank's part of a matrix of shape `whole`. Throws InvalidArgument where the two do not fit.
+// Returns the extents of one rank's part of a matrix.
+// @param spread The distribution.
+// @param whole Extents of the whole matrix.
+// @param rank The rank, from 0.
+// @param ranks Number of ranks.
+// @throws InvalidArgument if the distribution and the matrix do not fit.
 Extents local_shape(const MatrixSpread& spread, const Extents& whole, int rank, int ranks);
 
 enum class MatrixOp : std::uint8_t { kNone, kTranspose, kConjugateTranspose };
-// What travels. kGathered: each rank gets of A and B what its part of D needs, in panels while it
-// multiplies. kReduced: each rank multiplies its part of the inner extent, and the sums are reduced
-// to where D wants them, or to all where D is replicated. kCheapest: whichever costs less.
+// Selects the data that travels. kGathered: each rank gets the parts of A and B that its part of D
+// needs, in panels while it multiplies. kReduced: each rank multiplies its part of the inner
+// extent. The sums are reduced to the owners of D, or to all ranks if D is replicated. kCheapest:
+// the form with the lower estimated cost.
 enum class MatmulForm : std::uint8_t { kCheapest, kGathered, kReduced };
 
-// op(A) is m x k, op(B) is k x n, C and D are m x n.
+// The sizes: op(A) is m x k, op(B) is k x n, C and D are m x n.
 struct MatmulSize {
   std::size_t m = 0, n = 0, k = 0;
 };
-// A matrix as it is stored, before `op`. `order` says how a rank's part lies; kAny is kC.
+// The description of a matrix as it is stored, before `op`. `order` is the memory order of a rank's
+// part; kAny means kC.
 struct MatmulOperand {
   MatrixSpread spread = Slab{0};
   MatrixOp op = MatrixOp::kNone;
   MemoryOrder order = MemoryOrder::kC;
 };
 struct MatmulOptions {
-  // Of A and B: kFloat32, kFloat64, kComplex64, kComplex128; kFloat16, kBFloat16, kFloat8E4M3 and
-  // kFloat8E5M2, whose products are summed as kFloat32.
+  // Type of A and B: kFloat32, kFloat64, kComplex64, kComplex128, or one of kFloat16, kBFloat16,
+  // kFloat8E4M3, kFloat8E5M2. Products of the last four are summed as kFloat32.
   DType dtype = DType::kFloat64;
-  // Of B. Absent: the same. A and B of 8 bits may be of the two kinds.
+  // Type of B. Absent: the type of A. A and B may use the two different 8-bit types.
   std::optional<DType> dtype_b = {};
-  // Of C and D. Absent: as A's. For kFloat16 and kBFloat16 also kFloat32; for those of 8 bits
-  // any type of real numbers but kFloat64. What is too large for 8 bits becomes the largest number.
+  // Type of C and D. Absent: the type of A. With kFloat16 and kBFloat16 it may be kFloat32. With
+  // 8-bit types it may be any real type except kFloat64. A value too large for 8 bits becomes the
+  // largest number.
   std::optional<DType> result = {};
   MatmulForm form = MatmulForm::kCheapest;
-  // The GPU, by its number in this process, whose memory the arrays lie in. All ranks have one, or
-  // none has: then they lie in the host's memory.
+  // Number in this process of the GPU whose memory holds the arrays. Either all ranks have one, or
+  // none has. Absent: host memory.
   std::optional<int> gpu = {};
-  std::vector<std::string> library_folders = {};  // where to look for cuBLAS, before the system's
+  // folders that are searched for cuBLAS before the system's
+  std::vector<std::string> library_folders = {};
   std::optional<Duration> deadline = {};
 };
 struct MatmulScale {
   std::complex<double> alpha = 1, beta = 1;
 };
 
-// A resource: a product to be made again and again, on one communicator, which it keeps alive;
-// one thread. Arrays are without gaps, in the plan's memory.
+// A resource: a product that can be repeated on one communicator, which it keeps alive. One thread
+// may use it at a time. Arrays have no gaps, and lie in the memory of the plan.
 class [[nodiscard("it is gone, and has multiplied nothing: keep it and call it")]] Matmul {
  public:
-  // Collective: all that is given is compared. Throws InvalidArgument, the same on all ranks, where
-  // what they give differs, or does not fit together.
+  // Makes the plan. Collective: the arguments of all ranks are compared.
+  // @param comm The communicator.
+  // @param size Sizes of the matrices.
+  // @param a, b, d The matrices. C is distributed as D is.
+  // @param options See MatmulOptions; all ranks pass the same.
+  // @throws InvalidArgument on all ranks if they differ or do not fit together.
   Matmul(Communicator& comm,
          const MatmulSize& size,
          const MatmulOperand& a,
@@ -84,21 +97,24 @@ class [[nodiscard("it is gone, and has multiplied nothing: keep it and call it")
   Matmul& operator=(Matmul&&) noexcept;
   ~Matmul();
 
-  // Collective. D = alpha op(A) op(B). Throws InvalidArgument on all ranks where an array does not
-  // fit on one of them, or ranks execute different plans or give different scales; on GPUs the
-  // latter is Mismatch.
-  // After an error D is undefined. Arrays that cuBLASLt multiplies begin at multiples of 16 bytes.
+  // Computes D = alpha op(A) op(B). Collective. After an error D is undefined. Arrays that cuBLASLt
+  // multiplies must begin at multiples of 16 bytes.
+  // @param a, b This rank's parts of A and B.
+  // @param d This rank's part of D.
+  // @param alpha The factor, the same on all ranks.
+  // @param stream On GPUs, the stream. Absent: the legacy default stream.
+  // @throws InvalidArgument on all ranks if an array does not fit on one of them, or plans or
+  //   factors differ. On GPUs such a difference is a Mismatch.
   //
-  // On GPUs all is put on `stream`, by default the legacy default stream, and goes on there; it
-  // cannot be captured into a graph. What one rank alone refuses is Aborted on those whose GPUs had
-  // begun, as of any call on GPUs.
+  // On GPUs the call enqueues everything on `stream` and returns. It cannot be captured into a
+  // graph. If only one rank refuses, ranks whose GPUs have started get Aborted.
   void operator()(ConstArrayView a,
                   ConstArrayView b,
                   ArrayView d,
                   std::complex<double> alpha = 1,
                   std::optional<StreamRef> stream = {});
-  // D = alpha op(A) op(B) + beta C. `c` is spread as D is, and may be D itself. Where D is
-  // replicated, C is the same on all ranks.
+  // Computes D = alpha op(A) op(B) + beta C. `c` is distributed as D is, and may be D itself. If D
+  // is replicated, C must be the same on all ranks.
   void operator()(ConstArrayView a,
                   ConstArrayView b,
                   ConstArrayView c,
@@ -106,14 +122,14 @@ class [[nodiscard("it is gone, and has multiplied nothing: keep it and call it")
                   const MatmulScale& scale = {},
                   std::optional<StreamRef> stream = {});
 
-  // What multiplies within this rank: "OpenBLAS 0.3.29", "Eigen 3.4.0", "cuBLAS 13.1.0"; "cuBLASLt
-  // 13.1.0" where factors of 8 bits are multiplied as they are. Elsewhere they are widened first:
-  // where A or B does not lie along the inner extent, a part is no multiple of 16 long, or the GPU
-  // does not know them.
+  // Returns the library that multiplies on this rank: "OpenBLAS 0.3.29", "Eigen 3.4.0", "cuBLAS
+  // 13.1.0". It is "cuBLASLt 13.1.0" if 8-bit factors are multiplied directly. 8-bit factors are
+  // widened first in three cases: A or B does not lie along the inner extent, a part's length is
+  // not a multiple of 16, or the GPU does not support them.
   const std::string& library() const;
-  // Never kCheapest.
+  // Returns the form that was chosen, never kCheapest.
   MatmulForm form() const;
-  // Whether ranks read each other's memory, instead of sending messages.
+  // Returns whether ranks read each other's memory instead of sending messages.
   bool is_shared() const;
 
  private:

@@ -1,6 +1,5 @@
-// A bootstrap by MPI, for programs that are MPI programs already. All of it is in this header,
-// which is compiled with the program's own mpi.h, whichever MPI that is; <hocket/hocket.h> does not
-// include it.
+// A bootstrap by MPI, for programs that already use MPI. All of it is in this header, which the
+// program compiles with its own mpi.h of any MPI. So <hocket/hocket.h> does not include it.
 //
 //     MPI_Init(nullptr, nullptr);
 //     auto world = hocket::init_mpi(MPI_COMM_WORLD);
@@ -15,9 +14,9 @@
 
 namespace hocket {
 
-// A value that refers to a communicator, which must outlive it. MPI must have been initialised, and
-// the thread that uses this must be one that may call MPI. Errors of MPI that the communicator's
-// handler returns become RendezvousErrors.
+// A value that refers to an MPI communicator, which must outlive it. MPI must be initialized, and
+// the calling thread must be allowed to call MPI. If the communicator's handler returns an MPI
+// error, it becomes a RendezvousError.
 class MpiBootstrap final : public Bootstrap {
  public:
   explicit MpiBootstrap(MPI_Comm comm) : comm_(comm) {
@@ -50,7 +49,8 @@ class MpiBootstrap final : public Bootstrap {
   int size_ = 1;
 };
 
-// Joins with the ranks of a communicator.
+// Joins with the ranks of an MPI communicator. Parameters and errors are those of `init` with a
+// Bootstrap.
 inline World init_mpi(MPI_Comm comm, const InitOptions& options = {}) {
   MpiBootstrap bootstrap(comm);
   return init(bootstrap, options);

@@ -4,8 +4,8 @@
 //     report = hocket::broadcast_object(comm, report, {.root = 0});
 //     double loss = report["loss"].as_double();
 //
-// The encoding is made for bytes that nobody vouches for: `decode` runs no code, checks everything
-// and needs memory in proportion to the bytes that are there, whatever their length fields say.
+// The encoding is safe for untrusted bytes. `decode` runs no code and checks everything. The memory
+// that it needs is proportional to the bytes that exist, whatever their length fields say.
 #pragma once
 
 #include <complex>
@@ -39,21 +39,21 @@ enum class ObjectKind : std::uint8_t {
   kTuple,
   kDict,  // entries in the order they were added
   kArray,
-  kPickle,  // opaque to C++; Python makes and reads it only with allow_pickle=True
-  // What Python tells apart and C++ need not: read by as_array() and as_bytes().
-  kScalar,     // one element of a dtype, as NumPy's scalars are; an array has dimensions, or none
+  kPickle,  // opaque to C++; Python reads and writes it only with allow_pickle=True
+  // Kinds that only Python distinguishes. C++ reads them with as_array() and as_bytes().
+  kScalar,     // one element of a dtype, as NumPy's scalars; an array may also have no dimension
   kByteArray,  // bytes that can be changed
 };
 
 // "none", "bool", "integer", ...
 std::string_view name_of(ObjectKind kind) noexcept;
 
-// An array of an object: elements in C order. `data` holds exactly the shape's bytes.
+// The array of an object, with its elements in C order. `data` has exactly the bytes of the shape.
 struct ObjectArray {
   DType dtype = DType::kUInt8;
-  std::vector<std::size_t> shape;  // empty: one element, no dimensions
+  std::vector<std::size_t> shape;  // empty: one element, no dimension
   std::vector<std::byte> data;
-  // In Fortran order where it came from, and where Python gets it; `data` has C order all the same.
+  // True if the original has Fortran order, which Python restores. `data` has C order in any case.
   bool is_fortran = false;
 
   ConstArrayView view() const noexcept {
@@ -63,12 +63,14 @@ struct ObjectArray {
 };
 
 // A value: a tree of none, numbers, strings, bytes, lists, tuples, dicts, arrays and their scalars.
-// Copying copies the tree, but shares the elements of arrays, which never change. Different objects
-// may be used by different threads. Asking for the wrong kind, a missing key or an index out of
-// range throws InvalidArgument, as does building what cannot be: a string that is not UTF-8, a key
-// twice.
+// A copy copies the tree but shares the elements of arrays, which never change. Different threads
+// may use different objects.
 //
-// Its members are not inline: a program that includes this and has no objects compiles faster.
+// Its functions throw InvalidArgument for the wrong kind, a missing key, or an index out of range.
+// They also throw it for an object that cannot exist: a string that is not UTF-8, a dict with a
+// duplicate key.
+//
+// The members are not inline, so that a program without objects compiles faster.
 class Object {
  public:
   using Entry = std::pair<Object, Object>;
@@ -77,7 +79,7 @@ class Object {
   ~Object();
   Object(const Object&);
   Object(Object&& other) noexcept;  // leaves none behind
-  // What is assigned may be a part of this, which goes.
+  // `other` may be a part of this object, which the assignment destroys.
   Object& operator=(Object other) noexcept;
   Object(bool value) noexcept;
   template <std::integral T>
@@ -92,24 +94,25 @@ class Object {
   Object(std::string text);
   Object(std::string_view text);
   Object(const char* text);
-  // A dict: Object{{"loss", 0.5}, {"step", 7}}.
+  // Makes a dict: Object{{"loss", 0.5}, {"step", 7}}.
   Object(std::initializer_list<Entry> entries);
 
+  // Copies bytes, as an immutable or a mutable object.
   static Object bytes(std::span<const std::byte> data);
   static Object byte_array(std::span<const std::byte> data);
   static Object list(std::vector<Object> items = {});
   static Object tuple(std::vector<Object> items = {});
-  // Keys are none, bools, numbers, scalars, strings, bytes, or tuples of those.
+  // Makes a dict. Keys are none, bools, numbers, scalars, strings, bytes, or tuples of these.
   static Object dict(std::vector<Entry> entries = {});
-  // Copies host memory. Without a shape: one dimension.
+  // Copies an array in host memory. Without a shape it has one dimension.
   static Object array(ConstArrayView elements);
   static Object array(ConstArrayView elements, std::vector<std::size_t> shape);
-  // Of one element.
+  // Copies one element in host memory.
   static Object scalar(ConstArrayView element);
-  // Without a copy. `contents->data` must be as long as dtype and shape say.
+  // Makes an array without a copy. The length of `contents->data` must fit dtype and shape.
   static Object array(std::shared_ptr<const ObjectArray> contents);
-  // An integer of any size: sign, and magnitude in little-endian bytes; or decimal digits with an
-  // optional sign.
+  // Makes an integer of any size, from a sign and a magnitude in little-endian bytes, or from
+  // decimal digits with an optional sign.
   static Object integer(bool negative, std::span<const std::byte> magnitude);
   static Object integer(std::string_view decimal);
   static Object pickle(std::span<const std::byte> data);
@@ -118,26 +121,29 @@ class Object {
   bool is_none() const noexcept { return kind_ == ObjectKind::kNone; }
 
   bool as_bool() const;
-  // An integer that fits 64 bits; for larger ones see `magnitude` and `decimal`.
+  // Returns an integer that fits into 64 bits. For larger ones use `magnitude` or `decimal`.
   std::int64_t as_integer() const;
   bool fits_int64() const noexcept;
-  bool is_negative() const;                  // of an integer
-  std::vector<std::byte> magnitude() const;  // of an integer: little-endian, no zeros at the end
-  std::string decimal() const;               // of an integer
-  double as_double() const;                  // of a double, or of an integer that fits 64 bits
-  std::complex<double> as_complex() const;   // also of what as_double takes
+  bool is_negative() const;  // for an integer
+  // for an integer: little-endian, without trailing zeros
+  std::vector<std::byte> magnitude() const;
+  std::string decimal() const;  // for an integer
+  double as_double() const;     // for a double, or an integer that fits into 64 bits
+  // for a complex number, and for kinds that as_double takes
+  std::complex<double> as_complex() const;
   const std::string& as_string() const;
-  std::span<const std::byte> as_bytes() const;  // of bytes or a byte array
+  std::span<const std::byte> as_bytes() const;  // for bytes and byte arrays
   std::span<const std::byte> as_pickle() const;
-  // Of an array, or of a scalar, which has no dimensions.
+  // Returns the elements of an array, or of a scalar, which has no dimension.
   const ObjectArray& as_array() const { return *shared_array(); }
-  // Keeps the elements alive, for views that travel.
+  // Returns the same with shared ownership, for views that outlive the object.
   const std::shared_ptr<const ObjectArray>& shared_array() const;
 
-  std::size_t size() const;                // of a list, tuple or dict
-  std::span<const Object> items() const;   // of a list or tuple
-  std::span<const Entry> entries() const;  // of a dict
-  // A dict's value; null where the key is absent. Time grows with the dict's length.
+  std::size_t size() const;                // for lists, tuples and dicts
+  std::span<const Object> items() const;   // for lists and tuples
+  std::span<const Entry> entries() const;  // for dicts
+  // Returns a dict's value, or null if the key is absent. The time is linear in the length of the
+  // dict.
   const Object* find(const Object& key) const;
   const Object& operator[](std::size_t index) const;
   const Object& operator[](std::string_view key) const;
@@ -147,8 +153,8 @@ class Object {
   void append(Object item);            // to a list
   void set(Object key, Object value);  // in a dict: adds the key or replaces its value
 
-  // Same kind and same bits throughout: 1, 1.0 and true differ, NaN equals itself, entries of a
-  // dict come in the same order. Equal objects have equal encodings.
+  // Compares kind and bits: 1, 1.0 and true differ, and a NaN equals itself. Entries of dicts must
+  // have the same order. Equal objects have equal encodings.
   friend bool operator==(const Object& a, const Object& b) noexcept;
 
  private:
@@ -165,8 +171,8 @@ class Object {
   const T& get(ObjectKind kind) const;
 
   ObjectKind kind_ = ObjectKind::kNone;
-  // Bytes, byte array and pickle share an alternative, so do list and tuple, array and scalar:
-  // kind_ tells them apart.
+  // Some kinds share an alternative, and kind_ tells them apart: bytes, byte array and pickle; list
+  // and tuple; array and scalar.
   std::variant<std::monostate,
                bool,
                std::int64_t,
@@ -181,49 +187,58 @@ class Object {
       value_;
 };
 
-// Lists, tuples and dicts within each other, at most.
+// Maximum nesting depth of lists, tuples and dicts.
 inline constexpr int kMaxObjectDepth = 64;
 
-// Throws InvalidArgument where the object nests deeper than kMaxObjectDepth.
+// Encodes an object as bytes.
+// @throws InvalidArgument if the object is nested deeper than kMaxObjectDepth.
 std::vector<std::byte> encode(const Object& object);
 
-// The inverse. Throws InvalidArgument, with the position, where the bytes are not exactly one
-// encoded object of a version known here.
+// Decodes an object; the inverse of `encode`.
+// @throws InvalidArgument, with the position, if `bytes` are not exactly one encoded object of a
+//   known version.
 Object decode(std::span<const std::byte> bytes);
 
-// Objects between ranks: collective calls, each a small one for the sizes and one for the bytes.
-// Where a rank's object cannot be encoded, all ranks get InvalidArgument, which names it.
+// The calls below move objects between ranks. Each is collective, and consists of one small call
+// for the sizes and one for the bytes. If one rank's object cannot be encoded, all ranks get
+// InvalidArgument, which names that rank. The other errors are those of the communicator's calls.
 //
-// The root's object, on all ranks; what others pass is ignored.
+// broadcast_object returns the root's object on all ranks. Objects of other ranks are ignored.
 Object broadcast_object(Communicator& comm,
                         const Object& object = {},
                         const RootOptions& options = {});
-// At the root every rank's object, in order of the ranks; elsewhere nothing.
+// Return every rank's object, in rank order. gather_object returns them at the root, and nothing
+// elsewhere.
 std::vector<Object> gather_object(Communicator& comm,
                                   const Object& object,
                                   const RootOptions& options = {});
 [[nodiscard("what came is in it alone")]] std::vector<Object> all_gather_object(
     Communicator& comm, const Object& object, const CallOptions& options = {});
-// objects[r] of the root, on rank r. The root passes as many as there are ranks; what others pass
-// is ignored.
+// Returns objects[r] of the root on rank r. The root passes one object for each rank. Objects of
+// other ranks are ignored.
 Object scatter_object(Communicator& comm,
                       std::span<const Object> objects = {},
                       const RootOptions& options = {});
 
-// An object to one rank, which takes it by recv_object: of the two, and outside the order of
-// collectives. A large one is two messages, so that one thread at a time sends objects to a rank
-// under one tag. Throws InvalidArgument, and sends nothing, where it cannot be encoded.
+// Sends an object to one rank, which receives it with recv_object. The call concerns only the two
+// ranks and is not part of the order of collectives. A large object takes two messages. So only one
+// thread at a time may send objects to one rank with one tag.
+// @throws InvalidArgument, and sends nothing, if the object cannot be encoded.
 void send_object(Communicator& comm,
                  const Object& object,
                  int destination,
                  const MessageOptions& options = {});
-// An object, and who sent it.
+// An object and the rank that sent it.
 struct [[nodiscard("the message has been taken, and is in it alone")]] ReceivedObject {
   Object object;
   Received from;
 };
-// `source`: a rank, kAnySource, or kNullRank, which sends None. Where an array came, throws
-// Mismatch, or InvalidArgument where it is of 256 bytes, as what an object begins with is.
+// Receives an object.
+// @param comm The communicator.
+// @param source A rank, kAnySource, or kNullRank, which sends none.
+// @param options See MessageOptions.
+// @throws Mismatch if an array arrives. An array of 256 bytes has the size of an object's first
+//   message: it is InvalidArgument.
 ReceivedObject recv_object(Communicator& comm, int source, const MessageOptions& options = {});
 
 }  // namespace hocket

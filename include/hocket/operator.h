@@ -1,13 +1,13 @@
-// Reductions by an operator of the program's own, of arrays in the host's memory.
+// Reductions by an operator of the program's own, for arrays in host memory.
 //
-// The ranks are taken in ascending order, whatever carries the call: ((x0 op x1) op x2) ... op
-// x(n-1), which every element of a result is made by on one rank. So the operator may be neither
-// commutative nor associative, and all ranks get the same bits.
+// Ranks are combined in ascending order by every engine: ((x0 op x1) op x2) ... op x(n-1). One rank
+// computes each element of a result. So the operator need not be commutative or associative, and
+// all ranks get the same bits.
 //
-// Each rank combines a part of the array. An operator that fails on one rank fails the call on all:
-// they throw InvalidArgument, which names the rank and says what was wrong, and can go on; the
-// array that was written to holds anything then. What else is refused on one rank is refused on
-// all.
+// Each rank combines a part of the array. If the operator fails on one rank, the call fails on all
+// ranks. They throw InvalidArgument, which names the rank and its error, and can continue. The
+// contents of the output array are then undefined. Other arguments that one rank refuses are
+// refused on all ranks.
 #pragma once
 
 #include <concepts>
@@ -24,19 +24,19 @@
 
 namespace hocket {
 
-// Replaces each of the `count` elements at `left` by itself and what is at `right`, combined.
-// Whatever it throws is an error of the call. It may neither call the communicator nor take longer
-// than the deadline.
+// A function that combines `count` elements: it replaces each element at `left` by its combination
+// with the element at `right`. An exception that it throws is an error of the call. It must not
+// call the communicator, nor run longer than the deadline.
 using Combine = void (*)(void* left, const void* right, std::size_t count, void* context);
 
-// A value. `context` must outlive the call.
+// An operator: a value. `context` must outlive the call.
 struct [[nodiscard("pass it to hocket::all_reduce or another of its calls")]] Operator {
   Combine combine = nullptr;
   void* context = nullptr;
-  // Of the arrays it is for; absent: of whatever dtype they are.
+  // The dtype of the arrays that the operator accepts. Absent: any dtype.
   std::optional<DType> dtype = {};
-  // So many elements that follow each other are combined together, as the numbers of a matrix:
-  // `count` is a multiple of it. The array, or for reduce_scatter a share of it, holds whole ones.
+  // Number of consecutive elements that belong together, such as the numbers of a matrix. `count`
+  // is a multiple of it. The array, or for reduce_scatter each share, must contain whole units.
   std::size_t unit = 1;
 };
 
@@ -44,22 +44,22 @@ namespace detail {
 template <Element T, typename F>
 void combine_elements(F& function, void* left, const void* right, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
-    T a, b;  // arrays may lie anywhere
+    T a, b;  // the elements may be unaligned
     std::memcpy(&a, static_cast<std::byte*>(left) + i * sizeof(T), sizeof(T));
     std::memcpy(&b, static_cast<const std::byte*>(right) + i * sizeof(T), sizeof(T));
     a = static_cast<T>(function(a, b));
     std::memcpy(static_cast<std::byte*>(left) + i * sizeof(T), &a, sizeof(T));
   }
 }
-// Functions whose type says all: lambdas that capture nothing, std::plus<>.
+// A function whose type is enough to call it: a lambda without captures, or std::plus<>.
 template <typename F>
 concept Stateless = std::is_empty_v<F> && std::default_initializable<F>;
 template <typename F>
 concept NoOperator = !std::convertible_to<F, Operator>;
 }  // namespace detail
 
-// That of a function of two elements: a plain function, or an object that must outlive the call. A
-// lambda that captures nothing, or std::plus<>{}, may be a temporary.
+// Makes the operator of a function of two elements: a plain function, or an object that must
+// outlive the call. A lambda without captures, or std::plus<>{}, may be a temporary.
 //
 //     double larger(double a, double b) { return std::hypot(a, b); }
 //     hocket::all_reduce(comm, x, x, hocket::operator_of<double>(larger));
@@ -79,7 +79,7 @@ Operator operator_of(F& function) noexcept {
   }
   return made;
 }
-// The same for a name that stands for several functions: std::fmax, std::max<double>.
+// Does the same for the name of an overloaded function: std::fmax, std::max<double>.
 template <Element T>
 Operator operator_of(T (&function)(T, T)) noexcept {
   return operator_of<T, T(T, T)>(function);
@@ -107,17 +107,21 @@ requires(!detail::Stateless<F> && !std::is_pointer_v<F>)
 Operator operator_of(const F&&) = delete;  // hocket: it must outlive the call: give it a name
 
 struct OperatorOptions {
-  int root = 0;  // of reduce
+  int root = 0;  // for reduce
   std::optional<Duration> deadline = {};
 };
 
-// As the communicator's methods of these names. `in` and `out` may be one array; overlap them in
-// another way and it is refused. Of reduce, ranks but the root may leave out `out`; of exscan, rank
-// 0, where it stays as it is.
+// The collectives of the communicator, with an operator of the program's own. See Communicator for
+// what they do and throw.
+// @param comm The communicator.
+// @param in, out The arrays. They may be one array, and must not overlap otherwise. For reduce,
+//   `out` may be absent on ranks other than the root. For exscan rank 0 ignores it.
+// @param op The operator, the same on all ranks.
+// @param options See OperatorOptions.
 //
-// What `..._async` and `prepare_...` return keeps a copy of the operator, but not its context. Its
-// function is called by whoever moves the call: a thread that waits for this one or another call of
-// the communicator, or a thread of hocket's own.
+// The results of `..._async` and `prepare_...` keep a copy of the operator, but not its context.
+// The thread that moves the call runs its function. This is a thread that waits for any call of the
+// communicator, or a thread of hocket.
 void all_reduce(Communicator& comm,
                 ConstArrayView in,
                 ArrayView out,
@@ -194,7 +198,8 @@ Prepared prepare_exscan(Communicator& comm,
                         const Operator& op,
                         const OperatorOptions& options = {});
 
-// A function is no operator: these are there for their comments, which the compiler shows.
+// A plain function is not an operator. The deleted overloads exist for their comments, which the
+// compiler shows.
 // clang-format off
 template <detail::NoOperator F, typename... O>
 void all_reduce(  // hocket: pass hocket::operator_of<double>(function)

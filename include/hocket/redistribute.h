@@ -1,4 +1,4 @@
-// Moving an array from one distribution to another.
+// Moves an array from one distribution to another.
 #pragma once
 
 #include <memory>
@@ -12,18 +12,22 @@
 namespace hocket {
 
 struct RedistributeOptions {
-  MemoryOrder order = MemoryOrder::kC;  // how the elements of a box lie; kAny is kC
+  MemoryOrder order = MemoryOrder::kC;  // order of the elements in a box; kAny is kC
   std::optional<Duration> deadline = {};
 };
 
-// A resource: a redistribution to be made again and again, on one communicator, which it keeps
-// alive; one thread. Each rank holds the box `from` of an array and wants the box `to` of it. Host
-// memory.
+// A resource: a redistribution that can be repeated on one communicator, which it keeps alive. One
+// thread may use it at a time. Each rank passes the box `from` of an array and gets the box `to`.
+// Arrays lie in host memory.
 class [[nodiscard("it is gone, and has moved nothing: keep it and call it")]] Redistribution {
  public:
-  // Collective: boxes and order of all ranks are compared. Throws InvalidArgument, the same on all
-  // ranks, where numbers of axes or orders differ, boxes that are held overlap or leave a gap, or
-  // one that is wanted reaches beyond what is held.
+  // Makes the plan. Collective: boxes and order of all ranks are compared.
+  // @param comm The communicator.
+  // @param from The box that this rank passes.
+  // @param to The box that this rank gets.
+  // @param options See RedistributeOptions.
+  // @throws InvalidArgument on all ranks if numbers of axes or orders differ, boxes of `from`
+  //   overlap or leave a gap, or a box of `to` reaches beyond them.
   Redistribution(Communicator& comm,
                  const Box& from,
                  const Box& to,
@@ -32,11 +36,12 @@ class [[nodiscard("it is gone, and has moved nothing: keep it and call it")]] Re
   Redistribution& operator=(Redistribution&&) noexcept;
   ~Redistribution();
 
-  // Collective: one all_to_all_v. `in` has as many elements as `from`, `out` as `to`; they must not
-  // overlap.
+  // Moves the elements. Collective: one all_to_all_v.
+  // @param in The elements of `from`.
+  // @param out The elements of `to`. It must not overlap `in`.
   void operator()(ConstArrayView in, ArrayView out);
 
-  // The whole array: the hull of all boxes.
+  // Returns the box of the whole array: the hull of all boxes.
   const Box& whole() const;
 
  private:
@@ -44,7 +49,7 @@ class [[nodiscard("it is gone, and has moved nothing: keep it and call it")]] Re
   Held<"Redistribution", std::unique_ptr<Plan>> plan_;
 };
 
-// The same once.
+// Makes a plan and uses it once.
 void redistribute(Communicator& comm,
                   ConstArrayView in,
                   const Box& from,

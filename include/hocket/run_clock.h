@@ -1,4 +1,4 @@
-// The clock of all deadlines: it counts the time in which this process could run.
+// The clock of all deadlines. It counts the time in which this process could run.
 #pragma once
 
 #include <chrono>
@@ -8,10 +8,10 @@
 
 namespace hocket {
 
-// A clock as std::chrono has them. While a RunClock::Watch lives, it leaves out what lies between
-// two beats of the watch's thread, as long as that is far longer than the watch sleeps: the process
-// was stopped, or its machine was suspended. Each such gap still counts as a fifth of a second.
-// Without a watch this is the steady clock. Any thread.
+// A clock as in std::chrono. The process may be stopped, or its machine suspended. While a
+// RunClock::Watch lives, the clock leaves out such a gap. A gap is a pause between two beats of the
+// watch's thread that is far longer than its sleep. Each gap still counts as a fifth of a second.
+// Without a watch this is the steady clock. Any thread may use it.
 class RunClock {
  public:
   using duration = std::chrono::nanoseconds;
@@ -22,7 +22,7 @@ class RunClock {
 
   static time_point now() noexcept;
 
-  // A resource: the thread "hocket-clock" runs while any of these lives. Where the system gives no
+  // A resource: the thread "hocket-clock" runs while any watch lives. If the system provides no
   // thread, the clock counts all time. After a fork, the child's copies do nothing.
   class Watch {
    public:

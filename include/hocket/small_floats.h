@@ -1,9 +1,9 @@
-// Floating-point numbers of 8 and 16 bits, as values to hold and convert; arithmetic is float's.
+// Floating-point numbers of 8 and 16 bits, for storage and conversion. Arithmetic uses float.
 //
-// All types here are values: trivial as float is (so uninitialised unless braces are given), safe
-// to use from any thread, never failing. Conversion to float is exact and implicit; conversion from
-// float is explicit and rounds to nearest, ties to even. NaN stays NaN and keeps its sign. They
-// compare as the numbers they are.
+// All types here are values and trivial as float is, so without braces they are uninitialized. Any
+// thread may use them, and nothing fails. Conversion to float is exact and implicit. Conversion
+// from float is explicit and rounds to nearest, ties to even. NaN stays NaN and keeps its sign.
+// Comparisons are those of the numbers.
 #pragma once
 
 #include <bit>
@@ -14,7 +14,7 @@
 namespace hocket {
 namespace detail {
 
-// How a format spends its highest exponent.
+// The meaning of the highest exponent of a format.
 enum class TopExponent {
   kInfinityAndNan,  // as IEEE 754: infinity, and NaN for every other mantissa
   kFiniteAndNan,    // OCP "FN": ordinary numbers, NaN for the mantissa of all ones alone
@@ -31,10 +31,10 @@ struct SmallFormat {
   static constexpr std::uint32_t kSign = 1u << (ExponentBits + MantissaBits);
   static constexpr std::uint32_t kTopExponent = ((1u << ExponentBits) - 1) << MantissaBits;
   static constexpr bool kHasInfinity = Top == TopExponent::kInfinityAndNan;
-  // The codes of magnitudes above this are NaN; with infinities, it is infinity itself.
+  // Codes of magnitudes above this one are NaN. In a format with infinities, it is infinity.
   static constexpr std::uint32_t kLastNumber = kHasInfinity ? kTopExponent : kSign - 2;
-  // The float whose unit in the last place is this format's smallest subnormal: adding it to a
-  // magnitude below the smallest normal rounds that magnitude where it has to be rounded.
+  // A float whose unit in the last place is this format's smallest subnormal. Adding it to a
+  // magnitude below the smallest normal rounds that magnitude to the right place.
   static constexpr std::uint32_t kSubnormalMagic = (127 + 23 + 1 - kBias - MantissaBits) << 23;
   static constexpr std::uint32_t kRebias = (127 - kBias) << 23;
   static constexpr std::uint32_t kSmallestNormal = kRebias + (1u << 23);
@@ -65,7 +65,7 @@ struct SmallFormat {
       return std::bit_cast<float>(sign | kFloatInfinity);
     }
     if (magnitude < (1u << MantissaBits)) {
-      // A power of two times a small integer: exact.
+      // The product of a power of two and a small integer is exact.
       constexpr float kUnit = std::bit_cast<float>((127 + 1 - kBias - MantissaBits) << 23);
       const float subnormal = static_cast<float>(magnitude) * kUnit;
       return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(subnormal));
@@ -73,10 +73,10 @@ struct SmallFormat {
     return std::bit_cast<float>(sign | ((magnitude << kShift) + kRebias));
   }
 
-  // What a number too large becomes: infinity, or NaN where there is none.
+  // The code of a number that is too large: infinity, or NaN in a format without infinity.
   static constexpr std::uint32_t kOverflow = kHasInfinity ? kTopExponent : kSign - 1;
-  // 16 bits keep the top of a NaN's payload, quietened, as the processors' conversions do; 8 bits
-  // have one NaN (a sign apart).
+  // Formats of 16 bits keep the top of a NaN's payload and make the NaN quiet, as processors do.
+  // Formats of 8 bits have one NaN for each sign.
   static constexpr bool kKeepsPayload = MantissaBits >= 8;
 
   static constexpr std::uint32_t encode_nan(std::uint32_t magnitude) noexcept {
@@ -137,8 +137,8 @@ struct bfloat16 {
   friend constexpr bool operator==(bfloat16 a, bfloat16 b) noexcept { return float(a) == float(b); }
 };
 
-// OCP 8-bit float "E4M3 FN": largest number 448, no infinities; NaN is 0x7f or 0xff, and what is
-// too large for the format becomes NaN.
+// OCP 8-bit float "E4M3 FN": largest number 448, no infinities. NaN is 0x7f or 0xff. A number that
+// is too large becomes NaN.
 struct float8_e4m3 {
   std::uint8_t bits;
 

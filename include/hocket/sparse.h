@@ -1,14 +1,16 @@
-// Sparse matrices between ranks: CSR, CSC and COO, in host memory.
+// Calls that move and reduce sparse matrices in host memory: CSR, CSC and COO.
 //
 //     const auto mine = hocket::csr_view(rows, columns, offsets, indices, values);  // any ranges
 //     const hocket::SparseMatrix sum = hocket::all_reduce_sparse(comm, mine);
 //
-// Ranks may bring different numbers of entries, shapes (where they are not added), element types
-// and widths of indices: what describes the matrices travels first, then their contents as one
-// message. Results have the format, element type and index width of what was sent.
+// Ranks may pass matrices with different numbers of entries, shapes (unless they are added),
+// element types and index widths. The descriptions of the matrices travel first, then the contents
+// of each as one message. Results have the format, element type and index width of the matrix that
+// was sent.
 //
-// Each call is one collective of the communicator, in its order, made of a few calls of it; what is
-// refused on one rank is refused on all.
+// Each function is one collective of the communicator, in its order, and consists of a few calls.
+// Arguments that one rank refuses are refused on all ranks. Threads, deadlines and errors are those
+// of the communicator's calls.
 #pragma once
 
 #include <array>
@@ -26,23 +28,23 @@ namespace hocket {
 
 enum class SparseFormat : std::uint8_t { kCsr, kCsc, kCoo };
 
-// What a reduction does with two matrices.
+// The operation of a reduction.
 enum class SparseOp : std::uint8_t { kSum, kMatrixProduct };
 
-// A value: a matrix in somebody's arrays, which must outlive it. Indices are int32 or int64, from
-// 0.
+// A value: a matrix in arrays that must outlive it. Indices are int32 or int64 and count from 0.
 struct SparseView {
   SparseFormat format = SparseFormat::kCsr;
   std::size_t rows = 0;
   std::size_t columns = 0;
-  ConstArrayView values = {};  // one an entry
-  // CSR: where each row's entries begin, and where the last one's end: rows + 1 numbers. CSC: the
-  // same of columns. COO: the row of each entry.
+  ConstArrayView values = {};  // one for each entry
+  // CSR: the begin of each row's entries, then the end of the last row's, rows + 1 numbers. CSC:
+  // the same for columns. COO: the row of each entry.
   ConstArrayView offsets = {};
   // CSR: the column of each entry. CSC: its row. COO: its column.
   ConstArrayView indices = {};
 };
 
+// Make a view of a matrix in one of the formats. The arrays are not copied or checked.
 constexpr SparseView csr_view(std::size_t rows,
                               std::size_t columns,
                               ConstArrayView offsets,
@@ -65,7 +67,8 @@ constexpr SparseView coo_view(std::size_t rows,
   return {SparseFormat::kCoo, rows, columns, values, row_of_each, column_of_each};
 }
 
-// What describes a matrix, and where its three arrays (values, offsets, indices) lie in a message.
+// The description of a matrix, and the positions of its three arrays (values, offsets, indices) in
+// a message.
 struct SparseLayout {
   SparseFormat format = SparseFormat::kCsr;
   std::size_t rows = 0;
@@ -73,7 +76,8 @@ struct SparseLayout {
   std::array<DType, 3> dtypes{DType::kFloat64, DType::kInt32, DType::kInt32};
   std::array<std::size_t, 3> counts{};
 
-  // Each array begins at a multiple of 16 bytes. `start(3)` is the length of the whole.
+  // Returns the position of an array in bytes. Each array begins at a multiple of 16. `start(3)` is
+  // the length of the message.
   constexpr std::size_t start(std::size_t array) const noexcept {
     std::size_t at = 0;
     for (std::size_t i = 0; i < array; ++i) {
@@ -84,13 +88,14 @@ struct SparseLayout {
   bool operator==(const SparseLayout&) const = default;
 };
 
-// A matrix with arrays of its own. A value; different ones may be used by different threads.
+// A matrix that owns its arrays. A value; different threads may use different matrices.
 class SparseMatrix {
  public:
   SparseMatrix() = default;
-  // Copies. Throws InvalidArgument where the arrays do not fit each other.
+  // Copies a matrix.
+  // @throws InvalidArgument if the arrays do not fit each other.
   explicit SparseMatrix(const SparseView& view);
-  // Takes over what lies in `bytes` as `layout` says.
+  // Takes ownership of arrays that lie in `bytes` as `layout` says.
   SparseMatrix(const SparseLayout& layout, std::vector<std::byte> bytes);
 
   SparseFormat format() const noexcept { return layout_.format; }
@@ -116,24 +121,26 @@ struct SparseReduceOptions {
   std::optional<Duration> deadline = {};
 };
 
-// The root's matrix on every rank; elsewhere the argument does not matter.
+// Sends the root's matrix to all ranks. Matrices of other ranks are ignored.
 SparseMatrix broadcast_sparse(Communicator& comm,
                               const SparseView& mine,
                               const RootOptions& options = {});
-// Every rank's matrix, in rank order; `gather_sparse` at the root alone, nothing elsewhere.
+// Return every rank's matrix, in rank order. gather_sparse returns them at the root, and nothing
+// elsewhere.
 [[nodiscard("what came is in it alone")]] std::vector<SparseMatrix> all_gather_sparse(
     Communicator& comm, const SparseView& mine, const CallOptions& options = {});
 std::vector<SparseMatrix> gather_sparse(Communicator& comm,
                                         const SparseView& mine,
                                         const RootOptions& options = {});
-// Rank r gets matrices[r] of the root; elsewhere the argument does not matter.
+// Sends matrices[r] of the root to rank r. Matrices of other ranks are ignored.
 SparseMatrix scatter_sparse(Communicator& comm,
                             std::span<const SparseView> matrices,
                             const RootOptions& options = {});
-// matrices[r] goes to rank r; what came, in rank order.
+// Sends matrices[r] to rank r. Returns the matrices that arrived, in rank order.
 [[nodiscard("what came is in it alone")]] std::vector<SparseMatrix> all_to_all_sparse(
     Communicator& comm, std::span<const SparseView> matrices, const CallOptions& options = {});
 
+// Send a matrix to one rank, and receive one. See Communicator::send for the order of messages.
 void send_sparse(Communicator& comm,
                  const SparseView& matrix,
                  int destination,
@@ -141,17 +148,17 @@ void send_sparse(Communicator& comm,
 [[nodiscard("the message has been taken, and is in it alone")]] SparseMatrix recv_sparse(
     Communicator& comm, int source, const MessageOptions& options = {});
 
-// The sum, or the matrix product, of all ranks' matrices: the root's first, then the others' in
-// rising order. Formats and element types are the root's and must be one on all ranks; sums need
-// one shape, products shapes that fit. Entries of a row (of CSC: a column) come out sorted, without
-// duplicates; a sum that is zero stays as an entry. At the root alone; empty elsewhere.
+// Computes the sum or matrix product of all ranks' matrices: the root's first, then the others' in
+// ascending order. All ranks must have the same format and element types. Sums need equal shapes,
+// and products shapes that fit. Entries of a row (CSC: a column) are sorted and without duplicates.
+// A sum of zero stays as an entry. The result is at the root; other ranks get an empty matrix.
 SparseMatrix reduce_sparse(Communicator& comm,
                            const SparseView& mine,
                            const SparseReduceOptions& options = {});
-// The same on every rank, in rank order.
+// Does the same on every rank, in rank order.
 [[nodiscard("the result is in it alone")]] SparseMatrix all_reduce_sparse(
     Communicator& comm, const SparseView& mine, const SparseReduceOptions& options = {});
-// Rank r gets the reduction of all ranks' matrices[r], in rank order.
+// Gives rank r the reduction of all ranks' matrices[r], in rank order.
 [[nodiscard("the result is in it alone")]] SparseMatrix reduce_scatter_sparse(
     Communicator& comm,
     std::span<const SparseView> matrices,

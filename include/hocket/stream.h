@@ -1,4 +1,4 @@
-// Streams: queues of work on a GPU, as CUDA, CuPy, PyTorch and JAX have them.
+// Streams: queues of work on a GPU, as in CUDA, CuPy, PyTorch and JAX.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@ struct CUstream_st;
 
 namespace hocket {
 
-// A view of somebody's stream, CUDA's own handle: a CUstream or a cudaStream_t. A value; the stream
-// must outlive the calls made on it.
+// A view of a stream: CUDA's own handle, a CUstream or a cudaStream_t. A value; any thread may use
+// it. The stream must outlive the calls on it.
 class StreamRef {
  public:
-  // The legacy default stream.
+  // Makes a view of the legacy default stream.
   constexpr StreamRef() noexcept = default;
   constexpr StreamRef(CUstream_st* handle) noexcept : handle_(handle) {}  // NOLINT: implicit
   static StreamRef from_handle(std::uintptr_t handle) noexcept {

@@ -1,8 +1,8 @@
-// Traces: what each rank of a job called, when, and for how long.
+// Traces: the calls of each rank of a job, with their times.
 //
-// A job writes one where HOCKET_TRACE names a folder (`hocket run --trace DIR`): a file a rank,
-// into which each call is put as it begins, so that the file of a rank that was killed can be read
-// too. `hocket trace DIR` shows it. Everything here is a value.
+// A job writes a trace if HOCKET_TRACE names a folder (`hocket run --trace DIR`). Each rank writes
+// one file and records every call as it begins. So the file of a killed rank can be read too.
+// `hocket trace DIR` shows the trace. All types here are values. Any thread may call the functions.
 #pragma once
 
 #include <cstddef>
@@ -17,91 +17,97 @@
 
 namespace hocket {
 
-// Nanoseconds of one clock for the whole job, from when the first rank began.
+// Nanoseconds since the first rank began, on one clock for the whole job.
 using TraceTime = std::int64_t;
 
 struct TracedGroup {
   std::uint64_t id = 0;  // equal on all its ranks
   std::string name;
   int size = 0;
-  int rank = 0;  // this rank's in it
+  int rank = 0;  // this rank's number in the group
 };
 
 struct TracedCall {
-  std::size_t group = 0;       // in RankTrace::groups
+  std::size_t group = 0;       // index in RankTrace::groups
   std::string name;            // "all_reduce", "send", ...
   std::string engine;          // "shm"; empty for messages
-  std::uint64_t sequence = 0;  // its number in the group; 0: a message
+  std::uint64_t sequence = 0;  // number of the call in the group, from 1; 0: a message
   DType dtype = DType::kUInt8;
-  std::size_t bytes = 0;  // of a rank's larger array, where all ranks have as much; else in sum
-  int peer = -1;          // the root, or whom a message is for or from; -1: none
-  bool on_gpu = false;    // then its time is that of putting it on the stream
+  // of one rank's larger array, if all ranks have as much; else of all ranks
+  std::size_t bytes = 0;
+  int peer = -1;        // the root, or the peer of a message; -1: none
+  bool on_gpu = false;  // true: begin and end are those of enqueueing the call on the stream
   TraceTime begin = 0;
-  std::optional<TraceTime> end;  // absent: it had not ended when the trace did
+  std::optional<TraceTime> end;  // absent: the call had not ended when the trace ended
   bool failed = false;           // it ended by an error
 };
 
 struct RankTrace {
   int rank = 0;
   int size = 1;
-  int host = 0;  // its number, from 0
+  int host = 0;  // number of the host, from 0
   std::string host_name;
   int pid = 0;
-  std::uint64_t dropped = 0;  // calls that the file had no room for
+  std::uint64_t dropped = 0;  // calls that did not fit into the file
   std::vector<TracedGroup> groups;
-  std::vector<TracedCall> calls;  // in the order in which they began
+  std::vector<TracedCall> calls;  // in the order of their start
 };
 
 struct JobTrace {
-  std::vector<RankTrace> ranks;  // in order; ranks without a file are left out
+  std::vector<RankTrace> ranks;  // in rank order; ranks without a file are left out
 };
 
-// Reads what a job wrote into `folder`, and puts the clocks of its hosts together: no call that
-// needs all ranks ends anywhere before it has begun everywhere, which bounds the difference of two
-// clocks from both sides. Throws InvalidArgument where there is no trace, or what is there is none;
-// SystemError where it cannot be read.
+// Reads the trace of a job and aligns the clocks of its hosts. A call that needs all ranks ends
+// nowhere before it has begun everywhere. This bounds the difference of two clocks from both sides.
+// @param folder The folder that HOCKET_TRACE named.
+// @throws InvalidArgument if the folder has no trace, or a file is not a trace.
+// @throws SystemError if a file cannot be read.
 JobTrace read_trace(const std::string& folder);
 
-// One file of it, by its contents; times are those of the rank's own clock. Throws InvalidArgument.
+// Reads the trace of one rank from the contents of its file. Times are those of the rank's own
+// clock.
+// @throws InvalidArgument if `contents` is not a trace.
 RankTrace parse_rank_trace(std::span<const std::byte> contents);
 
-// Calls of one kind and size in one group, over all ranks.
+// The calls of one kind and size in one group, over all ranks.
 struct TraceLine {
   std::string call;
   std::string group;
   std::string engine;
   std::size_t bytes = 0;
-  std::size_t count = 0;  // of calls, each made by all ranks
-  double total_s = 0;     // from the first rank's begin to the last's end, summed
-  double median_us = 0;   // of that
+  std::size_t count = 0;  // calls, each counted once for all its ranks
+  double total_s = 0;     // sum of the times from the first rank's begin to the last rank's end
+  double median_us = 0;   // of these times
   double max_us = 0;
-  // Of that the part from the first rank's begin to the last one's: what the others waited for
-  // the last to come.
+  // The part of these times from the first rank's begin to the last rank's begin. In it the others
+  // waited for the last rank.
   double waited_s = 0;
-  int latest = -1;          // the world rank that most often came last; -1 with one rank
-  double latest_share = 0;  // of the calls
+  int latest = -1;          // the world rank that most often began last; -1 with one rank
+  double latest_share = 0;  // share of the calls in which it began last
 };
 
-// A call that not all ranks ended, or that ended by an error.
+// A call that not all ranks ended, or that failed.
 struct TraceLoose {
   std::string call;
   std::string group;
   std::uint64_t sequence = 0;
-  std::vector<int> missing;  // world ranks with a file that never called it
-  std::vector<int> inside;   // that did not come out
-  std::vector<int> failed;   // that got an error
+  std::vector<int> missing;  // world ranks with a file that never made the call
+  std::vector<int> inside;   // ranks that did not leave the call
+  std::vector<int> failed;   // ranks that got an error
 };
 
 struct TraceSummary {
   double seconds = 0;             // from the first call's begin to the last one's end
-  std::vector<TraceLine> lines;   // most time first
+  std::vector<TraceLine> lines;   // longest total time first
   std::vector<TraceLoose> loose;  // in the order of time
-  std::vector<double> waiting_s;  // of each rank in `ranks`: in calls, for those who came later
-  std::vector<double> calling_s;  // likewise: in calls altogether
-  std::size_t calls = 0;          // of collectives, each counted once for all its ranks
+  // for each rank in `ranks`: time in calls while other ranks had not begun
+  std::vector<double> waiting_s;
+  std::vector<double> calling_s;  // for each rank: time in calls
+  std::size_t calls = 0;          // collectives, each counted once for all its ranks
   std::size_t messages = 0;       // sent
   std::uint64_t dropped = 0;
 };
+// Summarizes the calls of a job.
 TraceSummary summarize(const JobTrace& trace);
 
 }  // namespace hocket

@@ -1,4 +1,4 @@
-// The words of hocket's interface: element types, reduction operators, kinds of memory.
+// The basic types of hocket's interface: element types, reduction operators, kinds of memory.
 //
 // All types here are values: copyable, comparable, without lifetime, safe to use from any thread.
 #pragma once
@@ -15,8 +15,8 @@ namespace hocket {
 
 // The type of an array's elements.
 //
-// Reductions accumulate in the type itself, except: float16, bfloat16, float8_e4m3 and
-// float8_e5m2 accumulate in float32 and round once, at the end.
+// Reductions accumulate in the type itself, with one exception: floats of 8 and 16 bits accumulate
+// in float32 and round once, at the end.
 enum class DType : std::uint8_t {
   kBool,
   kInt8,
@@ -38,12 +38,13 @@ enum class DType : std::uint8_t {
 };
 inline constexpr int kDTypeCount = 17;
 
-// What a reduction does with two elements. Which dtypes each is defined for is said by
-// `is_defined(op, dtype)`; everything else is refused with `InvalidArgument`.
+// The operation of a reduction. `is_defined(op, dtype)` says which dtypes it supports. Other
+// combinations are refused with `InvalidArgument`.
 //
-// Sums of bool are logical or, products logical and. Integer sums and products wrap around.
-// kMin and kMax propagate NaN (IEEE 754-2019 minimum and maximum) and have no meaning on complex
-// numbers. kAvg divides the sum by the number of ranks; of integers exactly, toward zero.
+// The sum of bools is logical or, and their product is logical and. Integer sums and products wrap
+// around. kMin and kMax propagate NaN (IEEE 754-2019 minimum and maximum) and do not support
+// complex numbers. kAvg divides the sum by the number of ranks; for integers the division truncates
+// toward zero.
 enum class ReduceOp : std::uint8_t {
   kSum,
   kProduct,
@@ -56,18 +57,18 @@ enum class ReduceOp : std::uint8_t {
 };
 inline constexpr int kReduceOpCount = 8;
 
-// Where an array lives.
+// The memory that holds an array.
 enum class MemoryKind : std::uint8_t { kHost, kCuda };
 
-// How the elements of an array of several axes follow each other: along the last axis, or along the
-// first. kAny: it has one axis, or nobody knows.
+// The order of the elements of an array with several axes: along the last axis first (kC), or along
+// the first axis first (kFortran). kAny: the array has one axis, or its order is unknown.
 enum class MemoryOrder : std::uint8_t { kAny, kC, kFortran };
 
-// How long a call may take. `kForever` has to be spelled out.
+// A time limit. An infinite one must be given as `kForever`.
 using Duration = std::chrono::nanoseconds;
 inline constexpr Duration kForever = Duration::max();
 
-// Bytes of one element.
+// Returns the bytes of one element.
 constexpr std::size_t size_of(DType dtype) noexcept {
   switch (dtype) {
     case DType::kBool:
@@ -96,17 +97,17 @@ constexpr std::size_t size_of(DType dtype) noexcept {
   return 0;
 }
 
-// The name used in messages and in Python: "float32", "bfloat16", "float8_e4m3", ...
+// Returns the name that messages and Python use: "float32", "bfloat16", "float8_e4m3", ...
 std::string_view name_of(DType dtype) noexcept;
-// "sum", "product", "min", "max", "avg", "band", "bor", "bxor".
+// Returns "sum", "product", "min", "max", "avg", "band", "bor" or "bxor".
 std::string_view name_of(ReduceOp op) noexcept;
 
-// The inverses of `name_of`. "prod" is taken for "product". Throws InvalidArgument, listing what
-// there is.
+// Return the type or operation with this name. "prod" also means "product".
+// @throws InvalidArgument, which lists the names, if there is no such name.
 DType dtype_from_name(std::string_view name);
 ReduceOp reduce_op_from_name(std::string_view name);
 
-// True where `op` has a meaning on `dtype`.
+// Returns whether `op` supports `dtype`.
 constexpr bool is_defined(ReduceOp op, DType dtype) noexcept {
   const bool is_complex = dtype == DType::kComplex64 || dtype == DType::kComplex128;
   const bool is_integral = dtype <= DType::kUInt64;
@@ -127,8 +128,8 @@ constexpr bool is_defined(ReduceOp op, DType dtype) noexcept {
   return false;
 }
 
-// The C++ type of each DType. `std::size_t`-like aliases that are distinct types of a known width
-// (long long beside long) are taken by their width.
+// Maps a C++ type to its DType. Distinct integer types of equal width, such as long and long long,
+// map to one DType.
 template <typename T>
 struct DTypeOf {
   static constexpr bool kKnown = false;

@@ -1,4 +1,4 @@
-// The handle of a call that has been started and may not have finished.
+// The handle of a call that was started and may not have ended.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ namespace call {
 class Operation;
 }
 
-// Who sent a received message, and how much came.
+// The description of a received message.
 struct Received {
   int source = -1;
   int tag = 0;
@@ -26,47 +26,51 @@ struct Received {
   DType dtype = DType::kUInt8;
 };
 
-// A resource: owns one started call. Movable, not copyable; may be moved to, and waited for in,
-// another thread, one at a time. The arrays of the call must stay alive and untouched until `wait`
-// has returned or `test` has said true; with an error too, nobody touches them afterwards.
-// Destroying a pending Work cancels the call, which fails the communicator on all ranks; a call on
-// a GPU just goes on, and its arrays must stay alive as long as the stream needs them.
+// A resource: owns one started call. It can be moved but not copied. It may be moved to another
+// thread and waited for there, by one thread at a time. The call's arrays must stay alive and
+// unchanged until `wait` has returned or `test` has returned true. After that no thread of hocket
+// touches them, even after an error. Destroying a pending Work cancels the call, which ends the
+// communicator on all ranks. A call on a GPU continues instead, and its arrays must stay alive as
+// long as the stream needs them.
 class [[nodiscard("dropped while pending, it ends the communicator: keep it and wait()")]] Work {
  public:
-  Work() noexcept;  // of nothing: done, without error
+  Work() noexcept;  // no call: it has ended without error
   explicit Work(std::shared_ptr<call::Operation> operation) noexcept;
   Work(Work&&) noexcept;
   Work& operator=(Work&&) noexcept;
   ~Work();
 
-  // Returns when the call has finished; throws its error. Moves the communicator's calls forward
-  // in this thread while it waits. The call's own deadline applies.
+  // Waits until the call has ended. Throws its error. While it waits, this thread moves the
+  // communicator's calls forward. The call's own deadline applies.
   //
-  // A call on arrays in a GPU's memory is waited for by streams, not by threads: what follows on
-  // its own stream comes after it anyway, so this only throws what has gone wrong so far.
+  // A call on arrays in a GPU's memory is waited for by streams, not by threads. Later work of its
+  // own stream comes after it in any case. So for such a call `wait` only throws the errors so far.
   void wait();
-  // Has later work of `stream` wait for the call. For arrays in host memory: as wait().
+  // Makes later work of `stream` wait for the call. For arrays in host memory it is wait().
   void wait(StreamRef stream);
 
-  // Waits in this thread for at most `timeout`: true when the call has finished, on the GPU too;
-  // false when time ran out (the call goes on). Throws the call's error.
+  // Waits in this thread until the call has ended, also on a GPU, or the time runs out. Throws the
+  // call's error.
+  // @param timeout The limit of this wait.
+  // @return False if the time ran out. The call continues.
   [[nodiscard("false: time ran out, and the call goes on")]] bool wait_for(Duration timeout);
-  // The same without a limit of its own.
+  // Waits without a limit of its own.
   void synchronize() { static_cast<void>(wait_for(kForever)); }
 
-  // True when finished, with or without error. Never blocks; gives the call a chance to move.
+  // Returns true if the call has ended, with or without error. Never blocks. It moves the call
+  // forward if it can.
   bool test();
 
-  // The error of a finished call; absent while it is pending or when it succeeded.
+  // Returns the error of a call that has ended. Absent while it is pending, or if it succeeded.
   [[nodiscard("it throws nothing")]] std::optional<Status> error() const;
 
-  // Of a finished recv_async: who sent, the answer to kAnySource. Absent while it is pending, when
-  // it failed, and of every other call.
+  // Describes the message of a recv_async that has ended, such as the source for kAnySource. Absent
+  // while the call is pending, if it failed, and for all other calls.
   [[nodiscard("it does not wait")]] std::optional<Received> received() const;
 
-  // Calls `f` once when the call finishes, at once if it has: in the thread that finished it, so it
-  // must neither block nor throw. Calls of that communicator, and waits for them, are refused.
-  // Several functions are called in the order in which they were given.
+  // Calls `f` once when the call ends, or now if it has ended. It runs in the thread that ended the
+  // call, so it must not block or throw. It must not make calls of that communicator or wait for
+  // them; they are refused. Several functions run in the order of their registration.
   void on_done(std::function<void()> f);
 
  private:
@@ -74,16 +78,19 @@ class [[nodiscard("dropped while pending, it ends the communicator: keep it and 
   std::shared_ptr<call::Operation> operation_;
 };
 
-// Waits until at least one of the calls, of any communicators, has ended, well or not. Returns the
-// places of all that have ended; none when `timeout` ran out, and the calls go on. Each of them
-// throws its error in `works[i].wait()`. Throws InvalidArgument when there are no works.
+// Waits until at least one of the calls, of any communicators, has ended, with or without error.
+// `works[i].wait()` throws the error of call i.
+// @param works The calls.
+// @param timeout The limit of this wait.
+// @return The indices of all calls that have ended. Empty if the time ran out; the calls continue.
+// @throws InvalidArgument if there are no works.
 [[nodiscard("the places of those that have ended")]] std::vector<std::size_t> wait_some(
     std::span<Work> works, Duration timeout = kForever);
-// The first of these places.
+// Does the same, and returns the first of these indices.
 [[nodiscard("the place of one that has ended")]] std::optional<std::size_t> wait_any(
     std::span<Work> works, Duration timeout = kForever);
-// Waits for all, in order: false when `timeout` ran out, and the calls go on. Throws the error of
-// the first that has failed.
+// Waits for all calls, in order. Returns false if the time ran out; the calls continue. Throws the
+// error of the first call that failed.
 [[nodiscard("false: time ran out, and the calls go on")]] bool wait_all(std::span<Work> works,
                                                                         Duration timeout);
 inline void wait_all(std::span<Work> works) { static_cast<void>(wait_all(works, kForever)); }

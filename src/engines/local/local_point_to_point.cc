@@ -11,7 +11,7 @@ using engine::MessageId;
 
 namespace {
 
-// The first message that a receive like `wanted` takes; null: none.
+// Finds the first message that a receive like `wanted` takes. Null if there is none.
 SentQueue::Entry* find(SentQueue& queue, const Envelope& wanted) {
   if (wanted.peer != engine::kAnyPeer && wanted.tag != engine::kAnyTag) {
     return queue.find({wanted.peer, wanted.tag});
@@ -36,7 +36,7 @@ LocalPointToPoint::~LocalPointToPoint() {
 
 MessageId LocalPointToPoint::take_slot(Slot::Use use) {
   if (free_.empty()) {
-    free_.reserve(slots_.size() + 1);  // so that giving back never allocates
+    free_.reserve(slots_.size() + 1);  // so that free_slot never allocates
     slots_.emplace_back();
     free_.push_back(static_cast<MessageId>(slots_.size() - 1));
   }
@@ -112,7 +112,7 @@ bool LocalPointToPoint::match(Then then) {
   return !taken_from_.empty();
 }
 
-// The copy is made under the mailbox's mutex, so that a sender who cancels waits for its end.
+// Copies under the mailbox's mutex, so that a sender that cancels waits for the end of the copy.
 void LocalPointToPoint::fill(Expected& expected, Sent& message) {
   const Envelope& from = expected.from;
   taken_from_.push_back(message.source);
@@ -126,7 +126,7 @@ void LocalPointToPoint::fill(Expected& expected, Sent& message) {
   }
   if (!fits) message.wanted = from;
   expected.state = fits ? Expected::State::kFilled : Expected::State::kRefused;
-  // The last touch: the sender may reuse the message from here on. Pairs with test.
+  // After this store the sender may reuse the message. Pairs with test.
   const int source = message.source;
   message.state.store(fits ? Sent::State::kTaken : Sent::State::kRefused,
                       std::memory_order_release);

@@ -1,8 +1,8 @@
-// Messages between ranks that are threads of one process: the plainest carrier there is, and the
-// reference that others are held against.
+// Messages between ranks that are threads of one process. This is the simplest carrier, and the
+// reference for the others.
 //
-// A message stays where its sender has it until its receiver, in its own thread, copies it straight
-// into place. Only the list of what has been sent is shared, a list and a mutex for each receiver.
+// The receiver's thread copies a message straight from the sender's memory into its own. The ranks
+// share only a list of sent messages for each receiver, and its mutex.
 #pragma once
 
 #include <atomic>
@@ -20,27 +20,29 @@
 
 namespace hocket::engines::local {
 
-// A message from `send` until its sender has given its handle back. Lives with the sender; all but
-// `state` is written by the sender before it is listed, and by the receiver while it holds the
-// mutex of its mailbox.
+// A message from `send` until the sender has returned its handle. The sender owns it. The sender
+// writes all members before it lists the message. After that the receiver writes `wanted` under the
+// mailbox's mutex, and `state` is atomic.
 struct Sent {
   enum class State : std::uint8_t { kWaiting, kTaken, kRefused };
 
   int source = 0;
   engine::Envelope to;
   std::span<const std::byte> bytes;
-  engine::Envelope wanted;  // what a receiver that refused it expected
+  engine::Envelope wanted;  // what a receiver that refused it had expected
   std::atomic<State> state{State::kWaiting};
 };
 
-// By source and tag.
+// Keys are source and tag.
 using SentQueue = engine::KeyedQueue<Sent*>;
 
 // Called when something has changed for `rank`: a message for it was sent, or one of its own was
-// taken. In the thread of the rank that did it, without locks held; must not block.
+// taken. It runs in the thread of the rank that caused the change, without locks, and must not
+// block.
 using Notify = std::function<void(int rank)>;
 
-// A resource, shared by the ranks of a group. Safe from any thread; owns no thread. Never fails.
+// A resource that the ranks of a group share. Any thread may use it. It owns no thread and never
+// fails.
 class LocalFabric {
  public:
   explicit LocalFabric(int size);
@@ -50,22 +52,22 @@ class LocalFabric {
   friend class LocalPointToPoint;
   struct Mailbox {
     std::mutex mutex;
-    // Both guarded by mutex.
-    std::deque<Sent*> fresh;  // since the receiver has looked, in the order of sending
-    SentQueue sent;           // earlier ones
-    std::atomic<std::uint64_t> arrivals{0};     // how many ever; written under mutex
+    // The mutex guards both.
+    std::deque<Sent*> fresh;  // sent since the receiver last looked, in the order of sending
+    SentQueue sent;           // earlier messages
+    std::atomic<std::uint64_t> arrivals{0};     // total number; written under the mutex
     std::atomic<std::uint64_t> sends_ended{0};  // of messages that this rank has sent
   };
   Mailbox& mailbox(int rank) { return *mailboxes_[static_cast<std::size_t>(rank)]; }
 
-  std::vector<std::unique_ptr<Mailbox>> mailboxes_;  // by receiver
+  std::vector<std::unique_ptr<Mailbox>> mailboxes_;  // indexed by receiver
 };
 
-// See engine::PointToPoint. A resource, one a rank; keeps the fabric alive. Messages that are still
-// under way when it is destroyed are taken back. Ranks may send to themselves.
+// See engine::PointToPoint. A resource, one for each rank; it keeps the fabric alive. Its
+// destructor takes back messages that have not ended. Ranks may send to themselves.
 class LocalPointToPoint final : public engine::PointToPoint {
  public:
-  // `notify` is called by this rank alone, and never after its destruction has begun.
+  // This object alone calls `notify`, and not after its destruction has begun.
   LocalPointToPoint(std::shared_ptr<LocalFabric> fabric, int rank, Notify notify = {});
   ~LocalPointToPoint() override;
   LocalPointToPoint(const LocalPointToPoint&) = delete;
@@ -82,7 +84,7 @@ class LocalPointToPoint final : public engine::PointToPoint {
   std::optional<engine::Envelope> waiting(const engine::Envelope& wanted) override;
 
  private:
-  // A receive, known to this rank alone.
+  // A receive. No other rank sees it.
   struct Expected {
     enum class State : std::uint8_t { kWaiting, kFilled, kRefused };
     engine::Envelope from;
@@ -90,7 +92,7 @@ class LocalPointToPoint final : public engine::PointToPoint {
     engine::Envelope received;  // with the sender's rank as peer
     State state = State::kWaiting;
   };
-  // What a MessageId names.
+  // The object that a MessageId names.
   struct Slot {
     enum class Use : std::uint8_t { kFree, kSend, kReceive };
     Use use = Use::kFree;
@@ -104,8 +106,8 @@ class LocalPointToPoint final : public engine::PointToPoint {
   void notify(int rank) const {
     if (notify_) notify_(rank);
   }
-  // Pairs what was sent lately with what is expected, as far as possible, and calls `then` with
-  // what nobody expects. True when any was paired.
+  // Matches recently sent messages with expected ones, and calls `then` with the messages that
+  // remain. Returns true if any were matched.
   template <typename Then>
   bool match(Then then);
   void fill(Expected& expected, Sent& message);
@@ -115,8 +117,8 @@ class LocalPointToPoint final : public engine::PointToPoint {
   Notify notify_;
   std::deque<Slot> slots_;  // a deque: slots must not move
   std::vector<engine::MessageId> free_;
-  engine::Receives<engine::MessageId> expected_;  // those without a message
-  std::vector<int> taken_from_;                   // of `match`: whom to notify
+  engine::Receives<engine::MessageId> expected_;  // receives without a message
+  std::vector<int> taken_from_;                   // filled by `match`: the ranks to notify
   std::uint64_t arrivals_seen_ = 0;
   std::uint64_t receives_ended_ = 0;
 };

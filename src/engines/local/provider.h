@@ -1,4 +1,4 @@
-// The engine local, as a job knows it: messages between ranks that are threads.
+// The provider of the engine `local`: messages between ranks that are threads.
 #pragma once
 
 #include <map>
@@ -21,7 +21,7 @@ class LocalProvider final : public engine::Provider {
 
  private:
   std::mutex mutex_;
-  // By the group's block; a fabric lives as long as the threads that have it.
+  // Keys are the groups' blocks. A fabric lives as long as a thread uses it.
   std::map<const std::byte*, std::weak_ptr<LocalFabric>> fabrics_;
 };
 

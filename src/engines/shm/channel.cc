@@ -8,8 +8,8 @@
 namespace hocket::engines::shm {
 namespace {
 
-// Of payloads shorter than this the next one's lines are claimed beforehand: a longer one fetches
-// its own while it is copied.
+// For payloads shorter than this, the writer claims the next payload's lines in advance. A longer
+// payload fetches its lines while it is copied.
 constexpr std::size_t kClaimedAhead = std::size_t{3} << 10;
 
 std::size_t padded(std::size_t bytes) {
@@ -79,7 +79,7 @@ std::optional<RingChannel::Record> RingChannel::front() const noexcept {
   if (header.bytes <= RecordLines::kInline) {
     return Record{header, {{lines.payload, header.bytes}}};
   }
-  // A peer's position and length are never believed past the ring's end.
+  // The peer wrote position and length: they are limited to the ring.
   const std::size_t at = std::min<std::size_t>(header.at, capacity_);
   const std::size_t bytes = std::min<std::size_t>(header.bytes, capacity_ - at);
   return Record{header, {{ring_ + at, bytes}, header.claimable != 0}};

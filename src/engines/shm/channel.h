@@ -1,12 +1,16 @@
-// One direction between two ranks: a ring of records in shared memory.
+// One direction of communication between two ranks: a ring of records in shared memory.
 //
-// One writer, one reader. A record is a few cache lines side by side: a header, the stamp that
-// announces it, and the bytes of the shortest messages, so that such a message is one journey of
-// its lines. Longer payloads lie in a second ring, where they never wrap. A record's stamp is its
-// number, from 1: the reader knows which one comes next. The reader says how many records it has
-// done with; only the writer knows what payload that frees, so that it believes nothing but that
-// number. What the reader finds was written by a peer: headers are copied once and checked against
-// what is there.
+// There is one writer and one reader. A record is a few adjacent cache lines: a header, a stamp,
+// and the bytes of a short message. So a short message moves only these lines. Longer payloads lie
+// in a second ring, in which they never wrap around.
+//
+//   records    [header stamp data][header stamp data] ...   kRecords of them
+//   payloads   [ payload 1 | payload 2 | padding ]          `capacity` bytes
+//
+// The stamp announces a record and holds its number, from 1. The reader knows which number comes
+// next. The reader publishes how many records it has consumed, and the writer knows which payloads
+// that frees. So the writer trusts only this number. The reader does not trust its peer: it copies
+// a header once and checks it against the ring.
 #pragma once
 
 #include <array>
@@ -25,33 +29,34 @@ namespace hocket::engines::shm {
 enum class RecordType : std::uint8_t {
   kEager,    // a whole message
   kBegin,    // a longer message, whose bytes follow at once
-  kRequest,  // a message too long to send unasked; its bytes follow when they are granted, unless
-             // the payload, an ArrayOffer, says where they can be read
+  kRequest,  // a message too long to send unasked; its bytes follow a grant, or the receiver reads
+             // them where the payload, an ArrayOffer, says
   kGrant,    // the reader of message `id` is ready for its bytes
-  kRead,     // the reader of message `id` has read its bytes where they lay
-  kBulk,     // bytes of message `id`, which was begun or granted
+  kRead,     // the reader of message `id` has read its bytes from the sender's memory
+  kBulk,     // bytes of message `id`, after kBegin or kGrant
   kRefuse,   // the reader of message `id` expected something else, or gave up
-  kCancel,   // the writer of message `id` took it back
+  kCancel,   // the writer of message `id` cancelled it
 };
 
-// A value.
+// The header of a record. A value.
 struct RecordHeader {
   RecordType type = RecordType::kEager;
   std::uint8_t dtype = 0;
-  std::uint8_t claimable = 0;  // of the payload, see Stager; `write` sets it
+  std::uint8_t claimable = 0;  // the payload's lines can be claimed, see Stager; `write` sets it
   std::uint8_t order = 0;
-  std::uint32_t bytes = 0;  // of payload; `write` sets it
+  std::uint32_t bytes = 0;  // bytes of the payload; `write` sets it
   std::uint64_t tag = 0;
   std::uint64_t count = 0;  // elements of the message
-  std::uint32_t id = 0;     // the sender's number of the message
-  std::uint32_t at = 0;     // where the payload lies in the ring, if not here; `write` sets it
+  std::uint32_t id = 0;     // the sender's number for the message
+  // position of the payload in the ring, if not in the record; `write` sets it
+  std::uint32_t at = 0;
 };
 
-// An array of the writer's that is exposed; see exposure.h. A value.
+// An exposed array of the writer; see exposure.h. A value.
 struct ArrayOffer {
   std::uint64_t address = 0;
   std::uint64_t ticket = 0;
-  std::uint64_t place = 0;  // in ChannelShared::exposed
+  std::uint64_t place = 0;  // index in ChannelShared::exposed
 };
 
 struct alignas(control::kCacheLine) RecordLines {
@@ -62,39 +67,43 @@ struct alignas(control::kCacheLine) RecordLines {
 };
 static_assert(sizeof(RecordLines) == 4 * control::kCacheLine);
 
-// What both ends share, beside the ring of payloads. Zeros to begin with.
+// The memory that both ends share, besides the ring of payloads. It starts as zeros.
 struct ChannelShared {
   static constexpr std::size_t kRecords = 32;
-  alignas(control::kApart) base::Atomic<std::uint64_t> done{0};  // records the reader has done with
+  // records that the reader has consumed
+  alignas(control::kApart) base::Atomic<std::uint64_t> done{0};
   static constexpr std::size_t kExposed = 64;
   alignas(control::kApart) TicketWord exposed[kExposed] = {};  // the writer's arrays
-  alignas(control::kApart) TicketWord reading{0};  // 1 more than the place that the reader reads
+  alignas(control::kApart) TicketWord reading{0};  // 1 more than the index that the reader reads
   alignas(control::kApart) RecordLines records[kRecords];
 };
 
-// A view of one channel; each end keeps its own count.
+// A view of one channel. Each end keeps its own count of records. One thread at a time.
 class RingChannel {
  public:
-  // `capacity`: bytes of `ring`, a multiple of 64.
+  // `capacity` is the size of `ring` in bytes, a multiple of 64.
   RingChannel(ChannelShared* shared, std::byte* ring, std::size_t capacity) noexcept
       : shared_(shared), ring_(ring), capacity_(capacity) {}
 
   std::size_t capacity() const noexcept { return capacity_; }
 
   // --- The writer's end -------------------------------------------------------------------------
-  // Whether a record without payload can be written now.
+  // Returns whether a record without payload can be written now.
   bool has_record() noexcept;
-  // The most payload that can be written now, at most `wanted`; none when not even `least` fits.
+  // Returns the largest payload that can be written now, at most `wanted` bytes. Returns 0 if not
+  // even `least` bytes fit.
   std::size_t room(std::size_t wanted, std::size_t least) noexcept;
-  // Writes a record whose payload `room` allowed, and publishes it. `message`: bytes of all of it.
+  // Writes and publishes a record. `room` must have allowed the payload. `message` is the size of
+  // the whole message in bytes.
   void write(RecordHeader header, std::span<const std::byte> payload, std::size_t message) noexcept;
-  // Exposes an array; absent where as many are exposed as can be.
+  // Exposes an array. Returns nothing if the limit of exposed arrays is reached.
   std::optional<ArrayOffer> expose(const void* array, std::uint64_t ticket) noexcept;
-  // The array's message has ended; the reader, that rank of the group, does not read it any more.
+  // Withdraws an array because its message has ended. `reader` is the group rank of the peer, which
+  // no longer reads the array when this returns.
   void withdraw(const control::GroupControl& control, int reader, std::size_t place) noexcept;
-  // Whether two copies through the ring were not found to be slow.
+  // Returns whether the copy in and the copy out are both fast: the two cores share their caches.
   bool is_near() const noexcept { return stager_.claims_well(); }
-  // Has the lines come here that a next short payload of about so many bytes will be written to.
+  // Claims the lines of the next short payload, of about `bytes` bytes, for this core.
   void claim_next(std::size_t bytes) const noexcept;
 
   // --- The reader's end -------------------------------------------------------------------------
@@ -102,19 +111,19 @@ class RingChannel {
     RecordHeader header;
     Staged payload;
   };
-  // The oldest record, which stays until `pop`.
+  // Returns the oldest record. It stays in the ring until `pop`.
   std::optional<Record> front() const noexcept;
   void pop() noexcept;
-  // The stamp of the next record: its place and its value. Both change with `pop`.
+  // The position and value of the next record's stamp. `pop` changes both.
   struct Expected {
     const base::Atomic<std::uint64_t>* stamp;
     std::uint64_t value;
-    // Whether the record may be there; `front` says whether it is.
+    // Returns whether the record may have arrived. Only `front` is certain.
     bool is_there() const noexcept { return stamp->load(std::memory_order_relaxed) == value; }
   };
   Expected expected() const noexcept { return {&lines().stamp, count_ + 1}; }
-  // Reads what the writer, rank `owner` of the group, has offered; see read_exposed. EINVAL where
-  // it is no offer.
+  // Reads an array that the writer, group rank `owner`, has offered; see read_exposed. Returns
+  // EINVAL if the offer is not valid.
   int read(const control::GroupControl& control,
            int owner,
            const ArrayOffer& offer,
@@ -130,8 +139,8 @@ class RingChannel {
   std::byte* ring_;
   std::size_t capacity_;
   std::uint64_t count_ = 0;  // records written, or read
-  // The writer's own. Positions count payload bytes for ever, padding included.
-  std::uint64_t done_ = 0;  // records known to be done with
+  // The writer's own. Positions count all payload bytes ever written, including padding.
+  std::uint64_t done_ = 0;  // records known to be consumed
   std::uint64_t position_ = 0;
   std::uint64_t freed_ = 0;
   Stager stager_{Readers::kOne};

@@ -1,8 +1,8 @@
-// How long the chunks of a call are. All ranks choose alike, by the signature and the group's size.
+// The chunk size of a call. All ranks choose the same, from the signature and the group's size.
 //
-// Each step of a call costs a meeting of all ranks, so few long steps are best while two chunks stay
-// in a core's own cache. In an all_gather short chunks let the others begin to read early. Arrays
-// that leave the caches gain by neither. Measured with 4 to 32 ranks, each on a core with 2 MiB of
+// Each step costs a meeting of all ranks. So few long steps are best, while two chunks fit into a
+// core's own cache. In an all_gather short chunks let the others begin to read early. For arrays
+// larger than the caches neither helps. Measured with 4 to 32 ranks, each on a core with 2 MiB of
 // cache; docs/notes/performance.md has the figures.
 #include <algorithm>
 
@@ -11,10 +11,10 @@
 namespace hocket::engines::shm {
 namespace {
 
-// Larger buffers leave the caches.
+// Larger buffers do not stay in the caches.
 constexpr std::size_t kLongArray = std::size_t{4} << 20;
 
-// Half of the array, so that a call takes two steps.
+// Returns half of the array, so that a call takes two steps.
 std::size_t half_of(std::size_t bytes) {
   return std::clamp(bytes / 2 / kChunkBytes * kChunkBytes, kChunkBytes, kLongChunkBytes);
 }

@@ -1,5 +1,5 @@
-// The collectives over a ShmGroup, each a task that keeps a copy of its call. What each is for is
-// said where they are chosen, in shm_engine.cc.
+// The collectives over a ShmGroup. Each is a task that keeps a copy of its call. shm_engine.cc
+// chooses among them and says when each is best.
 #pragma once
 
 #include "engine/call.h"
@@ -8,41 +8,44 @@
 
 namespace hocket::engines::shm {
 
-// What there is code for: a kind that is new is not among these until there is some for it.
+// The kinds that this engine has code for. A new kind must be added here.
 inline constexpr engine::KindSet kCarries =
     engine::kCommonKinds | engine::KindSet{engine::Kind::kScan, engine::Kind::kExscan};
 
-// Whether this rank gets the result.
+// Returns whether this rank gets the result.
 inline bool receives(const ShmGroup& group, const engine::Call& call) {
   return call.signature.kind != engine::Kind::kReduce || group.rank() == call.signature.root;
 }
 
-// Through slots, any regular kind: what a rank gives fits into one.
+// Carries a regular call through slots. A rank's data must fit into one slot.
 engine::Task small(ShmGroup& group, engine::Call call);
-// The same without a task, where everybody comes within moments; see CollectiveEngine::attempt.
+// Does the same without a task, if all ranks arrive shortly; see CollectiveEngine::attempt.
 bool attempt_small(ShmGroup& group, const engine::Call& call);
-// Bytes of its slot that a rank would fill in such a call.
+// Returns the bytes of a slot that a rank fills in such a call.
 std::size_t slot_bytes(const engine::Signature& signature, int size) noexcept;
 
-// Through chunks, any size, the v-forms too.
+// Moves data through chunks, for any size and for the v-forms.
 engine::Task move(ShmGroup& group, const engine::Call& call);
-// Every rank stages all of its input and reads all of everybody's: least waiting, most reading.
+// Reduces with one meeting: every rank stages all of its input and reads all inputs. It waits least
+// and reads most.
 engine::Task one_shot_reduce(ShmGroup& group, const engine::Call& call);
-// Every rank reduces one part of each chunk, and the others copy its result.
+// Reduces with two meetings: every rank reduces one part of each chunk, and the others copy its
+// result.
 engine::Task two_shot_reduce(ShmGroup& group, engine::Call call);
 engine::Task reduce_scatter(ShmGroup& group, const engine::Call& call);
-// What is combined so far goes from each rank to the next one.
+// Computes prefixes along a chain: each rank passes its partial result to the next rank.
 engine::Task scan(ShmGroup& group, engine::Call call);
-// Every rank combines one part of each chunk for all.
+// Computes prefixes by parts: every rank combines one part of each chunk for all ranks.
 engine::Task scan_by_parts(ShmGroup& group, engine::Call call);
 
-// Whether all ranks expose what they reduce together. The same on all ranks.
+// Returns whether all ranks expose their inputs of a reduction. The answer is the same on all
+// ranks.
 bool exposes_reduced(const ShmGroup& group, const engine::Signature& signature) noexcept;
-// The same on arrays that all ranks expose: a call that reduces a whole array, and reduce_scatter.
+// Reduce inputs that all ranks expose: to whole arrays, or by reduce_scatter.
 engine::Task exposed_reduce(ShmGroup& group, engine::Call call);
 engine::Task exposed_reduce_scatter(ShmGroup& group, engine::Call call);
 
-// On symmetric arrays: no staging.
+// Work on symmetric arrays, without staging.
 engine::Task symmetric_all_reduce(ShmGroup& group, engine::Call call);
 engine::Task symmetric_reduce(ShmGroup& group, engine::Call call);
 engine::Task symmetric_move(ShmGroup& group, engine::Call call);

@@ -1,4 +1,4 @@
-// A message's envelope, and the header of a record that tells of it.
+// Conversions between a message's envelope and the header of its records.
 #pragma once
 
 #include "engine/point_to_point.h"
@@ -7,7 +7,7 @@
 namespace hocket::engines::shm {
 
 inline engine::Envelope envelope_of(const RecordHeader& header, int peer) {
-  // An unknown dtype compares unequal to all and is never looked up by.
+  // An unknown dtype differs from all dtypes, and is never used as an index.
   return {.peer = peer,
           .tag = header.tag,
           .dtype = static_cast<DType>(header.dtype < kDTypeCount ? header.dtype : 0),

@@ -1,12 +1,17 @@
-// The pattern behind every call of more than a few KiB: in steps, each rank fills its next chunk
-// while the others read its last one.
+// The pattern of every call of more than a few KiB. In each step, a rank fills its next chunk while
+// the others read its previous one.
 //
-// All ranks walk through the steps at most two apart. In step k a rank waits until everybody has
-// done with step k - 2, fills its chunk k, then takes what the others filled in step k - 1. A rank
-// without anything to give or take in a step still reports the step done, so that nobody waits for
-// it; one that is through has finished the call, which is later than any step.
+//   step        0         1         2         3
+//   this rank   fill 0    fill 1    fill 2    ...
+//   its peers             read 0    read 1    read 2
 //
-// A rank that exposes its array gives all of it in one step, and ends when its readers have read.
+// Ranks are at most two steps apart. In step k a rank waits until all ranks have finished step k -
+// 2. Then it fills its chunk k, and takes what the others filled in step k - 1. A rank without data
+// in a step still reports the step as done, so that no rank waits for it. A rank that has completed
+// the call counts as past every step.
+//
+// A rank that exposes its array gives all of it in one step. It ends when its readers have
+// finished.
 #pragma once
 
 #include <algorithm>
@@ -20,13 +25,16 @@
 
 namespace hocket::engines::shm {
 
-// Giver: `std::uint64_t steps()`, `void fill(Stager&, std::byte* chunk, std::uint64_t step)`, and
-// who reads a byte that it gives: `kReaders`. One that may expose its array: `bool
-// expose(ShmGroup&, const Call&)`, whether it has, `bool gives(int peer)`, and `void keep_own()`.
+// A giver has `std::uint64_t steps()` and `void fill(Stager&, std::byte* chunk, std::uint64_t
+// step)`. Its `kReaders` says how many ranks read each byte. A giver that may expose its array also
+// has `bool expose(ShmGroup&, const Call&)`, which returns whether it did, `bool gives(int peer)`,
+// and `void keep_own()`.
 //
-// Taker: `std::uint64_t steps()`, `bool from(int peer, std::uint64_t step)` (is there anything),
-// `void take(int peer, const Staged& chunk, std::uint64_t step)` once it is there, and
-// `void finish(std::uint64_t step)` after the last peer's. One that takes what is exposed: `int
+// A taker has `std::uint64_t steps()` and `bool from(int peer, std::uint64_t step)`, which returns
+// whether there is data. `void take(int peer, const Staged& chunk, std::uint64_t step)` is called
+// when the data is there. `void finish(std::uint64_t step)` follows the last peer. A taker of
+// exposed arrays also has `int read(ShmGroup&, const Call&, const ExposedArray&)`; see
+// read_exposed.
 // read(ShmGroup&, const Call&, const ExposedArray&)`; see read_exposed.
 template <typename Giver>
 concept Exposes = requires(Giver giver, ShmGroup& group, const engine::Call& call) {
@@ -37,8 +45,8 @@ concept ReadsExposed = requires(Taker taker, ShmGroup& group, const engine::Call
   taker.read(group, call, ExposedArray{});
 };
 
-// A reader that could not read does this: see read_exposed. Where the array was lost, the
-// call ends by what has happened to its owner.
+// Ends a call whose reader could not read; see read_exposed. If the array was withdrawn, this
+// waits, and the failure of the array's owner ends the call.
 inline engine::Task give_up_reading(int owner, int error) {
   if (error != ESRCH) throw_unreadable(owner, error);
   co_await engine::until([] { return false; });
@@ -75,8 +83,9 @@ engine::Task exchange(ShmGroup& group, engine::Call call, Giver giver, Taker tak
     if (k == 0) continue;
     const std::uint64_t step = k - 1;
     if (step < take_steps) {
-      [[maybe_unused]] bool is_staged = false;  // by somebody
-      // Each rank begins with its neighbour: all at one peer's chunk would wait for each other.
+      [[maybe_unused]] bool is_staged = false;  // at least one peer stages
+      // Each rank begins with its neighbour, so that the ranks do not all wait for one peer's
+      // chunk.
       for (int i = 1; i < group.size(); ++i) {
         const int peer = (group.rank() + i) % group.size();
         if (!taker.from(peer, step)) continue;
@@ -120,7 +129,7 @@ inline std::uint64_t steps_for(std::size_t bytes, std::size_t piece) {
   return (bytes + piece - 1) / piece;
 }
 
-// Bytes [step * piece, ...) of something of `bytes`.
+// The bytes of step `step` of a transfer of `bytes` bytes: [step * piece, ...).
 struct StepRange {
   std::size_t first;
   std::size_t length;
@@ -130,22 +139,22 @@ inline StepRange range_of(std::uint64_t step, std::size_t piece, std::size_t byt
   return {first, std::min(piece, bytes - first)};
 }
 
-// Where the two sides of a transfer might disagree in its size (the v-forms whose counts only they
-// know), every piece begins with the size as the giver has it, and there is at least one piece.
+// For the v-forms only the two sides know the size of a transfer, and they may disagree. Then
+// kCompared puts the giver's size in front of every piece, and there is at least one piece.
 enum class Sizes : std::uint8_t { kAgreed, kCompared };
-inline constexpr std::size_t kSizeBytes = 64;  // a cache line, for alignment's sake
+inline constexpr std::size_t kSizeBytes = 64;  // one cache line, to keep the data aligned
 
 class PieceSize {
  public:
   PieceSize(std::size_t room, Sizes sizes) : room_(room), sizes_(sizes) {}
 
-  // Bytes of data in one.
+  // Returns the bytes of data in one piece.
   std::size_t bytes() const { return room_ - header(); }
   std::uint64_t steps(std::size_t total) const {
     const std::uint64_t least = sizes_ == Sizes::kCompared ? 1 : 0;
     return std::max(least, steps_for(total, bytes()));
   }
-  // `is_long`: see Stager.
+  // Fills the piece of one step. `is_long`: see Stager.
   void fill(Stager& stager,
             std::byte* at,
             const std::byte* data,
@@ -159,12 +168,12 @@ class PieceSize {
     const StepRange range = range_of(step, bytes(), total);
     stager.copy(at + header(), data + range.first, range.length, is_long);
   }
-  // Throws engine::EnvelopeMismatch when `peer` gives another number of bytes than `total`.
+  // Throws engine::EnvelopeMismatch if `peer` gives another number of bytes than `total`.
   void compare(std::uint64_t given, std::size_t total, int peer) const {
     if (sizes_ == Sizes::kAgreed || given == total) return;
     throw engine::EnvelopeMismatch{{.peer = peer, .count = total}, {.peer = peer, .count = given}};
   }
-  // Throws as `compare` does.
+  // Copies the piece of one step to `out`. Throws as `compare` does.
   void take(std::byte* out,
             const Staged& staged,
             std::size_t total,
@@ -186,8 +195,9 @@ class PieceSize {
   Sizes sizes_;
 };
 
-// What a rank has for itself, copied piece by piece beside what it gives: what is given to itself
-// too is in the caches then, and what is not fills the time in which a peer would be waited for.
+// Data that a rank keeps for itself. It is copied piece by piece between the other pieces. So data
+// that is also given to peers is still in the caches, and other data uses time in which the rank
+// would wait.
 struct OwnPart {
   std::byte* out = nullptr;
   const std::byte* in = nullptr;
@@ -197,7 +207,7 @@ struct OwnPart {
     if (out == in) bytes = 0;
     return {static_cast<std::byte*>(out), static_cast<const std::byte*>(in), bytes};
   }
-  // Piece `step` of `piece` bytes; with the last one all that is left.
+  // Copies piece `step` of `piece` bytes. The last call copies all that is left.
   void copy(std::uint64_t step, std::size_t piece, bool last) const {
     StepRange range = range_of(step, piece, bytes);
     if (last) range.length = bytes - range.first;
@@ -208,16 +218,16 @@ struct OwnPart {
   void copy_all() const { copy(0, 0, true); }
 };
 
-// Gives the same bytes to everybody, a chunk at a time.
+// Gives the same bytes to all ranks, one chunk at a time.
 struct GiveShared {
   static constexpr Readers kReaders = Readers::kSeveral;
   const std::byte* data;
   std::size_t bytes;
   std::size_t long_from = Stager::copied_from();  // bytes; see Stager
   PieceSize piece;
-  OwnPart own = {};      // no larger than `bytes`
-  int only = -1;         // its one reader; -1: everybody
-  bool exposes = false;  // where its readers may read
+  OwnPart own = {};      // at most `bytes` bytes
+  int only = -1;         // the only reader; -1: all ranks
+  bool exposes = false;  // readers may read the array directly
 
   std::uint64_t steps() const { return piece.steps(bytes); }
   void fill(Stager& stager, std::byte* chunk, std::uint64_t step) const {
@@ -234,11 +244,11 @@ struct GiveShared {
   void keep_own() const { own.copy_all(); }
 };
 
-// Where each rank's part lies: evenly, or as the v-forms say.
+// The positions of the ranks' parts: equal shares, or the parts of a v-form.
 struct ShmParts {
-  std::size_t share = 0;  // bytes, where `view` is empty
+  std::size_t share = 0;  // bytes, if `view` is empty
   engine::PartsView view;
-  bool at_front = false;  // every part begins at 0: there is only one
+  bool at_front = false;  // every part begins at 0, because there is only one
 
   std::size_t bytes(int rank) const {
     return view.bytes == nullptr ? share : view.bytes[static_cast<std::size_t>(rank)];
@@ -250,13 +260,13 @@ struct ShmParts {
   }
 };
 
-// The parts of a reduce_scatter, as they lie in the input.
+// Returns the parts of a reduce_scatter in its input.
 inline ShmParts parts_of(const engine::Call& call) {
   if (call.signature.kind == engine::Kind::kReduceScatterV) return {.view = call.in_parts};
   return {.share = bytes_of(call.signature)};
 }
 
-// Part `rank` of `elements`, cut as evenly as whole cache lines allow. In elements.
+// Returns part `rank` of `elements` elements, cut into whole cache lines as equally as possible.
 inline StepRange part_of(int rank, int size, std::size_t elements, std::size_t element_bytes) {
   const std::size_t line = std::max<std::size_t>(1, control::kCacheLine / element_bytes);
   const std::size_t lines = (elements + line - 1) / line;
@@ -265,16 +275,16 @@ inline StepRange part_of(int rank, int size, std::size_t elements, std::size_t e
   return range_of(static_cast<std::uint64_t>(rank), part, elements);
 }
 
-// Whether this rank exposes an array of which each peer reads its part. Each rank may choose for
-// itself: whoever reads sees how the parts are given. See single_copy.cc.
+// Returns whether this rank exposes an array of which each peer reads its part. Each rank may
+// decide for itself, because readers see how the parts are given. See single_copy.cc.
 bool exposes_parts(const ShmGroup& group, engine::Kind kind, const ShmParts& parts) noexcept;
-// The same of an array of which each reader reads all.
+// Returns whether this rank exposes an array that each reader reads completely.
 bool exposes_whole(const ShmGroup& group, std::size_t bytes) noexcept;
 
-// A chunk cut into one piece for each other rank.
+// A chunk that is cut into one piece for each other rank.
 struct ChunkPieces {
   std::size_t chunk;  // bytes
-  int rank;           // whose chunk
+  int rank;           // owner of the chunk
   int size;
 
   std::size_t bytes() const {
@@ -285,7 +295,7 @@ struct ChunkPieces {
   }
 };
 
-// Gives each rank a part of its own.
+// Gives each rank its own part.
 struct GiveParts {
   static constexpr Readers kReaders = Readers::kOne;
   const std::byte* data;
@@ -295,7 +305,7 @@ struct GiveParts {
   OwnPart own;
   std::uint64_t most = 0;                       // steps; set by make
   std::size_t long_from = Stager::copied_from();  // bytes of a part; see Stager
-  bool exposes = false;                         // where its readers may read
+  bool exposes = false;                           // readers may read the array directly
 
   static GiveParts make(const void* data,
                         const ShmParts& parts,

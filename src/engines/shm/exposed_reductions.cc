@@ -1,5 +1,5 @@
-// Reductions of arrays that all ranks expose: each rank reduces its part of everybody's, a block at
-// a time, which it reads by the kernel. Everything is added in ascending rank order.
+// Reductions of arrays that all ranks expose. Each rank reduces its part of all arrays, block by
+// block, and reads the blocks through the kernel. All sums are in ascending rank order.
 #include <array>
 #include <cerrno>
 
@@ -16,11 +16,11 @@ using engine::until;
 
 namespace {
 
-// Bytes of one rank's array: enough for the kernel, and few enough for all ranks' blocks to stay
-// in a core's own cache.
+// Bytes of one rank's array in a block. It is long enough for an efficient read, and short enough
+// that all ranks' blocks stay in a core's own cache.
 constexpr std::size_t kBlock = std::size_t{32} << 10;
 constexpr std::size_t kAllBlocks = std::size_t{1} << 20;
-// Bytes of the result, for each rank in each step: they fit a chunk.
+// Bytes of the result that each rank computes in one step. They fit into a chunk.
 constexpr std::size_t kStepPart = std::size_t{64} << 10;
 
 std::size_t block_bytes(int size) {
@@ -28,7 +28,7 @@ std::size_t block_bytes(int size) {
   return std::clamp<std::size_t>(share, 4096, kBlock);
 }
 
-// Blocks of all ranks' arrays at the same place, reduced. Of one task.
+// Reduces the blocks of all ranks' arrays at one position. It belongs to one task.
 class Blocks {
  public:
   Blocks(ShmGroup& group, const Call& call)
@@ -37,7 +37,7 @@ class Blocks {
   }
 
   std::size_t length() const { return length_; }  // bytes
-  // Reads `bytes` from `offset` on of a peer's array; see read_exposed.
+  // Reads `bytes` bytes of a peer's array from `offset`; see read_exposed.
   int read(int peer, std::size_t offset, std::size_t bytes) {
     std::byte* const to = memory_.get() + length_ * static_cast<std::size_t>(peer);
     group_.sources()[peer] = to;
@@ -60,8 +60,8 @@ class Blocks {
   algorithm::Scratch memory_;
 };
 
-// Tells the others where `bytes` of this rank's input lie. Where the kernel cannot read them, it is
-// a copy that is exposed, which `kept` holds.
+// Exposes `bytes` bytes of this rank's input. If the kernel cannot read them, it exposes a copy,
+// which `kept` holds.
 void expose(ShmGroup& group, const Call& call, std::size_t bytes, algorithm::Scratch& kept) {
   const void* array = call.in;
   if (!os::others_may_read(array, bytes)) {
@@ -88,7 +88,8 @@ Task meet(ShmGroup& group, const Call& call) {
 
 }  // namespace
 
-// In steps, of which each rank reduces its part. Its results go through its chunks to the others.
+// Works in steps. In each step every rank reduces its part and gives the result to the others
+// through its chunks.
 Task exposed_reduce(ShmGroup& group, Call call) {
   const Turn turn(group, call);
   algorithm::Scratch kept;
@@ -138,7 +139,7 @@ Task exposed_reduce(ShmGroup& group, Call call) {
     }
     group.done(call, k + 1);
   }
-  for (int peer = 0; peer < size; ++peer) {  // has read this rank's array
+  for (int peer = 0; peer < size; ++peer) {  // until it has read this rank's array
     if (peer == rank || group.is_reduced(peer, call, steps)) continue;
     co_await until([&] { return group.is_reduced(peer, call, steps); });
   }
@@ -158,7 +159,7 @@ Task exposed_reduce_scatter(ShmGroup& group, Call call) {
   }
   const auto* const in = static_cast<const std::byte*>(call.in);
   const std::size_t own = parts.bytes(rank);
-  // A result in this rank's input would overwrite what others have yet to read.
+  // A result in this rank's input would overwrite data that others have not read yet.
   const bool in_place = call.out >= in && call.out < in + total;
   const algorithm::Scratch result(in_place ? own : 0);
   std::byte* const out = in_place ? result.get() : static_cast<std::byte*>(call.out);

@@ -13,7 +13,7 @@
 namespace hocket::engines::shm {
 namespace {
 
-// An owner that withdraws may have to wait for so much.
+// The size of one read. An owner that withdraws may have to wait for it.
 constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
 constexpr auto kMostPatience = std::chrono::seconds(1);
 constexpr auto kNap = std::chrono::microseconds(20);
@@ -33,7 +33,7 @@ int read_exposed(const control::GroupControl& control,
   for (std::size_t done = 0; done < bytes;) {
     const std::size_t piece = std::min(kPieceBytes, bytes - done);
     reading.store(mark, std::memory_order_relaxed);
-    // Either the ticket is seen to be gone, or its owner sees the mark: pairs with withdraw.
+    // Either this rank sees the cleared ticket, or the owner sees the mark. Pairs with withdraw.
     base::thread_fence(std::memory_order_seq_cst);
     int error = 0;
     const bool stood = stands();

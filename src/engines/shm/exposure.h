@@ -1,10 +1,10 @@
-// Arrays that peers of this host read where they lie, by one copy of the kernel's.
+// Arrays that peers of this host read directly, with one copy by the kernel (process_vm_readv).
 //
-// An array's owner *exposes* it: it writes a ticket, a number that is not 0, into a word of its
-// own. Whoever reads the array says so in a word of its own first, and reads only while the ticket
-// stands. Where a call ends before its readers have done, by an error, its owner *withdraws* the
-// array: it takes the ticket away and waits until nobody says that he reads. So no byte of an array
-// is read after its call has ended, and what was read while the ticket stood is what the call gave.
+// The owner *exposes* an array: it writes a ticket, a nonzero number, into a word of its own. A
+// reader first marks a word of its own, and reads only while the ticket is valid. If an error ends
+// the call before its readers are done, the owner *withdraws* the array. It clears the ticket and
+// waits until no reader's word is marked. So no array is read after its call has ended, and data
+// that was read under a valid ticket belongs to the call.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ namespace hocket::engines::shm {
 
 using TicketWord = base::Atomic<std::uint64_t>;
 
-// As its reader sees it. A view.
+// An exposed array, as its reader sees it. A view.
 struct ExposedArray {
   int owner = 0;                       // group rank
   const std::byte* address = nullptr;  // in its own process
@@ -26,9 +26,10 @@ struct ExposedArray {
   std::uint64_t ticket = 0;
 };
 
-// Reads `bytes` from `offset` on. `reading`: this rank's word, which is `mark` while it reads.
-// Returns 0; ESRCH where the array was withdrawn or its owner has ended, and what was read counts
-// for nothing; else the error number by which the kernel refuses.
+// Reads `bytes` bytes from `offset`.
+// @param reading This rank's word. It holds `mark` during the read.
+// @return 0; ESRCH if the array was withdrawn or its owner has ended, and the data is invalid; else
+//   the kernel's error number.
 int read_exposed(const control::GroupControl& control,
                  const ExposedArray& array,
                  TicketWord& reading,
@@ -37,11 +38,11 @@ int read_exposed(const control::GroupControl& control,
                  std::size_t offset,
                  std::size_t bytes) noexcept;
 
-// Throws what the kernel's refusal comes to: it allowed as much when the ranks met.
+// Throws the error of a read that the kernel refuses now but allowed when the ranks met.
 [[noreturn]] void throw_unreadable(int owner, int error);
 
-// Takes the ticket away. `is_read`: whether somebody says that he reads; asked until he does not,
-// for a second at most, as the kernel ends a piece whatever becomes of its reader.
+// Clears the ticket, then asks `is_read` until no reader marks the array. It waits one second at
+// most, because the kernel finishes a piece even if its reader dies.
 void withdraw(TicketWord& exposed, const std::function<bool()>& is_read) noexcept;
 
 }  // namespace hocket::engines::shm

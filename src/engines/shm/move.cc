@@ -1,5 +1,5 @@
-// Calls that move data without computing, of any size: broadcast, gather, scatter, all_gather,
-// all_to_all and their v-forms.
+// Calls of any size that only move data: broadcast, gather, scatter, all_gather, all_to_all and
+// their v-forms.
 #include "engines/shm/collectives.h"
 #include "engines/shm/exchange.h"
 
@@ -13,12 +13,12 @@ using engine::Task;
 
 namespace {
 
-// Takes a part from each rank (or from one), each into its place.
+// Takes a part from each rank, or from one rank, and puts it into its place.
 struct TakeParts {
   std::byte* out;
   ShmParts parts;
-  int only;   // -1: from everybody
-  bool each;  // chunks are cut into pieces, one a reader
+  int only;   // -1: from all ranks
+  bool each;  // chunks are cut into one piece for each reader
   PieceSize piece;
   ChunkPieces pieces;  // of this rank's own chunk
   core::Stores stores;
@@ -75,7 +75,7 @@ TakeParts take_parts(const ShmGroup& group,
   return take;
 }
 
-// Everything from the root lands at the beginning of `out`.
+// Takes everything from the root, to the beginning of `out`.
 TakeParts take_from_root(
     const ShmGroup& group, const Call& call, std::size_t bytes, bool each, Sizes sizes) {
   const ShmParts whole{.share = bytes, .view = {}, .at_front = true};
@@ -96,7 +96,7 @@ Task broadcast(ShmGroup& group, const Call& call) {
       group, call, GiveNothing{}, take_from_root(group, call, bytes, false, Sizes::kAgreed));
 }
 
-// all_gather and gather: every rank gives its part to everybody, or to the root.
+// Carries all_gather and gather: every rank gives its part to all ranks or to the root.
 Task gather(ShmGroup& group,
             const Call& call,
             const ShmParts& parts,
@@ -137,7 +137,7 @@ Task all_to_all(
                                     static_cast<const std::byte*>(call.in) + in.offset(rank),
                                     in.bytes(rank));
   GiveParts give = GiveParts::make(call.in, in, pieces_of(group, call), sizes, own);
-  // In place, a rank's own result would overwrite what others have yet to read.
+  // In place, this rank's own result would overwrite data that others have not read yet.
   give.exposes = call.in != call.out && exposes_parts(group, call.signature.kind, in);
   return exchange(group, call, give, take_parts(group, call, out, -1, true, sizes));
 }
@@ -165,7 +165,7 @@ Task move(ShmGroup& group, const Call& call) {
     case Flow::kBetweenTwo:
       break;
   }
-  return {};  // no collective
+  return {};  // not a collective
 }
 
 }  // namespace hocket::engines::shm

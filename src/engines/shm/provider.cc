@@ -6,8 +6,8 @@
 namespace hocket::engines::shm {
 namespace {
 
-// Of a group's memory: the chunks of its collectives, then the channels of its messages, which
-// begin with a page.
+// A group's memory has the chunks of its collectives first, then the channels of its messages,
+// which begin at a page.
 std::size_t channels_offset(int members) {
   constexpr std::size_t kPage = 4096;
   return (ShmGroup::bytes(members) + kPage - 1) / kPage * kPage;

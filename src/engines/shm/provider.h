@@ -1,4 +1,4 @@
-// The engine shm, as a job knows it: messages and collectives between ranks of one host.
+// The provider of the engine `shm`: messages and collectives between ranks of one host.
 #pragma once
 
 #include <memory>

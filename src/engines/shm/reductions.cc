@@ -1,4 +1,4 @@
-// Reductions of any size through chunks. Everything is added in ascending rank order.
+// Reductions of any size through chunks. All sums are in ascending rank order.
 #include <chrono>
 #include <optional>
 
@@ -14,7 +14,7 @@ using engine::until;
 
 namespace {
 
-// How a long call stores what it stages, and how long it takes; see LongStores. A value.
+// The kind of stores that a long call uses, and its duration; see LongStores. A value.
 class LongCall {
  public:
   LongCall(ShmGroup& group, const Call& call) : bytes_(bytes_of(call.signature)) {
@@ -24,7 +24,7 @@ class LongCall {
     stores_->begin();
   }
 
-  // Whether what is staged is written past the caches, where they share the last one.
+  // Returns whether staged data is written past the caches, if the last cache is shared.
   bool past() const noexcept { return stores_ != nullptr ? stores_->past() : is_long_; }
   void all_have_come() noexcept {
     if (stores_ != nullptr) begun_ = Clock::now();
@@ -43,21 +43,21 @@ class LongCall {
   Clock::time_point begun_;
 };
 
-// What is claimed before it is reduced: few enough lines to have them all under way.
+// Bytes that are claimed before they are reduced: few enough that all their lines can be in flight.
 constexpr std::size_t kClaimedBytes = std::size_t{2} << 10;
 
-// Collects everybody's chunk of one step, then reduces them together with this rank's own input.
+// Collects all ranks' chunks of one step, then reduces them together with this rank's input.
 struct TakeReduced {
   ShmGroup* group;
   Call call;
-  std::byte* out;        // where this rank's result goes
-  const std::byte* own;  // this rank's input to it
+  std::byte* out;        // destination of this rank's result
+  const std::byte* own;  // this rank's input to the result
   std::size_t bytes;     // of the result
-  std::size_t piece;     // of it, a step
-  bool each;             // chunks are cut into pieces, one a reader
+  std::size_t piece;     // bytes of the result in each step
+  bool each;             // chunks are cut into one piece for each reader
   core::Stores stores;
   std::optional<LongCall> timed = {};
-  bool claims = false;  // what was taken in this step
+  bool claims = false;  // lines taken in this step are claimed
 
   std::uint64_t steps() const { return steps_for(bytes, piece); }
   bool from(int, std::uint64_t) const { return true; }
@@ -107,7 +107,7 @@ Task one_shot_reduce(ShmGroup& group, const Call& call) {
   const std::size_t bytes = bytes_of(call.signature);
   const bool takes = receives(group, call);
   const auto* in = static_cast<const std::byte*>(call.in);
-  // A reduce's root reads its own input itself.
+  // The root of a reduce reads its own input directly.
   const bool gives = call.signature.kind != Kind::kReduce || !takes;
   const LongCall timed(group, call);
   const std::size_t chunk = chunk_bytes(call.signature, group.size());
@@ -148,9 +148,13 @@ Task reduce_scatter(ShmGroup& group, const Call& call) {
                               .stores = stores_for(own)});
 }
 
-// In step k, chunk k is staged, chunk k - 1 reduced in parts, and chunk k - 1's results are
-// gathered. A rank reads its own part of its input where it is; its results take that part's place
-// in its chunk.
+// In step k the ranks stage chunk k, reduce chunk k - 1 in parts, and gather its results. A rank
+// reads its part of its own input directly. The result takes the place of that part in its chunk.
+//
+//   step        0         1          2
+//   stage       chunk 0   chunk 1    chunk 2
+//   reduce                chunk 0    chunk 1
+//   gather                chunk 0    chunk 1
 Task two_shot_reduce(ShmGroup& group, Call call) {
   const Turn turn(group, call);
   const int size = group.size();
@@ -198,8 +202,7 @@ Task two_shot_reduce(ShmGroup& group, Call call) {
     }
     if (k == 1) timed.all_have_come();
     const StepRange mine = part_bytes(rank, range.length);
-    // A block at a time, which goes to the others and to this rank's result while it is in the
-    // cache.
+    // One block at a time goes to the others and to this rank's result, while it is in the cache.
     for (std::size_t done = 0; done < mine.length; done += kBlockBytes) {
       const std::size_t at = mine.first + done;
       const std::size_t length = std::min(kBlockBytes, mine.length - done);
@@ -214,7 +217,7 @@ Task two_shot_reduce(ShmGroup& group, Call call) {
     }
     group.reduced(call, k);
     for (int i = 1; takes && i < size; ++i) {
-      const int peer = (rank + i) % size;  // everybody begins with another one
+      const int peer = (rank + i) % size;  // each rank begins with another peer
       if (!group.is_reduced(peer, call, k)) {
         co_await until([&] { return group.is_reduced(peer, call, k); });
       }

@@ -14,12 +14,13 @@ using engine::until;
 
 namespace {
 
-// A chain of many ranks begins sooner with short steps; each costs a meeting.
+// Returns the elements' bytes of one step. A chain of many ranks starts sooner with short steps,
+// but each step costs a meeting.
 std::size_t step_bytes(int size) {
   return kChunkBytes / static_cast<std::size_t>(std::clamp(size / 2, 1, 4));
 }
 
-// One rank's link of the chain, for one step after the other. A value.
+// One rank's link of the chain, step after step. A value.
 class ScanStep {
  public:
   ScanStep(ShmGroup& group, const Call& call)
@@ -38,8 +39,8 @@ class ScanStep {
   bool tells() const { return tells_; }
   std::uint64_t steps() const { return steps_for(call_->signature.count, step_); }
 
-  // Step k: what the rank before has combined is there, and room for what goes on. A block at a
-  // time, which stays in the cache between what is done with it.
+  // Makes step k. The partial result of the previous rank is there, and so is room for the next
+  // one. Each block stays in the cache between the operations on it.
   void pass(std::uint64_t k) const {
     const StepRange range = range_of(k, step_, call_->signature.count);
     const std::size_t narrow = size_of(call_->signature.dtype);
@@ -73,7 +74,8 @@ class ScanStep {
       group_->stager(Readers::kSeveral).copy(onwards, upto, count * partial_.element(), is_long_);
     if (out != nullptr) partial_.finish(out, exclusive_ ? before : upto, count);
   }
-  // What ranks up to this one bring, as a partial result, somewhere; perhaps in `out`.
+  // Combines the data of all ranks up to this one into a partial result. Returns its address, which
+  // may be `out`.
   const std::byte* combine(const std::byte* before,
                            const std::byte* in,
                            std::byte* out,
@@ -105,7 +107,8 @@ class ScanPart {
   ScanPart(ShmGroup& group, const Call& call)
       : group_(&group), call_(&call), partial_(of(group.size())), element_(size_of(dtype())) {}
 
-  // Replaces what each rank gave to this part by that rank's result. `bytes`: of the chunks.
+  // Replaces each rank's data in this part by that rank's result. `bytes` is the size of the
+  // chunks.
   void combine(std::uint64_t step, std::size_t bytes) const {
     const StepRange part = part_of(group_->rank(), group_->size(), bytes / element_, element_);
     const std::size_t most = kBlockBytes / 2 / partial_.element();
@@ -131,7 +134,7 @@ class ScanPart {
   DType dtype() const { return call_->signature.dtype; }
   bool is_average() const { return call_->signature.op == ReduceOp::kAvg; }
   Partial of(int ranks) const { return {dtype(), call_->signature.op, ranks}; }
-  // How what is complete for a rank ends.
+  // Returns the final conversion of a rank's complete result.
   Partial ending(int rank) const {
     if (!is_average()) return partial_;
     return of(engine::combined(call_->signature.kind, rank, group_->size()));
@@ -148,7 +151,7 @@ class ScanPart {
       ending(i).finish(given(i), sum, count);
     }
   }
-  // The first rank has no result.
+  // Combines without the rank's own data, so the first rank has no result.
   template <typename Given>
   void combine_before(const Given& given, std::size_t count) const {
     std::byte* const sum = group_->block();
@@ -164,7 +167,7 @@ class ScanPart {
   ShmGroup* group_;
   const Call* call_;
   Partial partial_;
-  std::size_t element_;  // bytes of the array's
+  std::size_t element_;  // bytes of an element of the array
 };
 
 }  // namespace
@@ -215,8 +218,8 @@ Task scan_by_parts(ShmGroup& group, Call call) {
   }
 }
 
-// In step k a rank waits for what the one before has combined, combines it with its own, and leaves
-// it to the one after it, which has done with step k - kChunks.
+// In step k a rank waits for the partial result of the previous rank and combines it with its own
+// data. It leaves the result for the next rank, which has finished step k - kChunks.
 Task scan(ShmGroup& group, Call call) {
   const Turn turn(group, call);
   const ScanStep link(group, call);

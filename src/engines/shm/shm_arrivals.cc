@@ -1,4 +1,4 @@
-// What comes in: records of the rings, and the receives that they belong to.
+// Handles incoming records of the rings, and matches them with receives.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -14,9 +14,9 @@ using engine::Envelope;
 
 namespace {
 
-// What a peer may have waiting in this rank's memory before its ring is left full.
+// Limit of a peer's early messages in this rank's memory. Beyond it, the peer's ring is left full.
 constexpr std::size_t kMostEarlyBytes = std::size_t{64} << 20;
-// Bytes of an array, before what else has come is looked at.
+// Bytes of an array that are read before other arrivals are checked.
 constexpr std::size_t kReadAtOnce = std::size_t{1} << 20;
 
 }  // namespace
@@ -28,14 +28,14 @@ bool ShmPointToPoint::read_from(int rank, Reads reads) {
   while (peer.early_bytes < kMostEarlyBytes && (reads == Reads::kAll || under_way_ != 0)) {
     const auto record = peer.in.front();
     if (!record) break;
-    look.has_work = true;  // also where `take` throws
+    look.has_work = true;  // set before `take`, which may throw
     take(rank, *record);
     peer.in.pop();
     look.record = peer.in.expected();
     note_work(rank);
     moved = true;
   }
-  if (moved) control_.ring(rank);  // it may wait for room
+  if (moved) control_.ring(rank);  // the peer may wait for room
   return moved;
 }
 
@@ -99,7 +99,7 @@ void ShmPointToPoint::take_message(int rank, const RingChannel::Record& record) 
   peer.early.push(header.tag, std::move(message));
 }
 
-// Brings a message and its receive together. `payload`: what has come of its bytes.
+// Matches a message with its receive. `payload` is the part of its bytes that has arrived.
 void ShmPointToPoint::match(int rank,
                             std::uint32_t receive,
                             const Early& message,
@@ -141,7 +141,7 @@ void ShmPointToPoint::match(int rank,
   }
 }
 
-// A piece of the oldest array that is to be read, if any.
+// Reads a piece of the oldest array that this rank reads from this peer, if any.
 bool ShmPointToPoint::read_arrays(int rank) {
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
   if (peer.reading.empty()) return false;
@@ -152,11 +152,11 @@ bool ShmPointToPoint::read_arrays(int rank) {
       peer.in.read(control_, rank, slot.offer, slot.to + slot.moved, slot.moved, piece);
   if (error == 0) slot.moved += piece;
   if (error == 0 && slot.moved < slot.bytes) {
-    control_.ring(control_.rank());  // there is more to do
+    control_.ring(control_.rank());  // to continue with the rest
     return true;
   }
   peer.reading.erase(peer.reading.begin());
-  if (error == ESRCH) return true;  // cancelled, or the sender has ended
+  if (error == ESRCH) return true;  // the sender cancelled it or has ended
   if (error == 0) {
     end(slot);
     note(rank, {.type = RecordType::kRead, .id = slot.id});
@@ -186,7 +186,7 @@ void ShmPointToPoint::take_bulk(Peer& peer, const RingChannel::Record& record) {
   auto* const early = peer.early.find_last_if([&](const Early& message) {
     return message.type == RecordType::kBegin && message.id == record.header.id;
   });
-  if (early == nullptr) return;  // cancelled here
+  if (early == nullptr) return;  // cancelled on this rank
   early->value.add(piece);
   peer.early_bytes += piece.bytes.size();
 }

@@ -13,16 +13,17 @@ using engine::Task;
 
 namespace {
 
-// One shot reads (n - 1) times the array a rank, two shots 2 (n - 1) / n times with one meeting
-// more: from three ranks on two shots win as soon as reading costs more than meeting. Where only a
-// root reads, the others are spared reducing, and it takes more ranks.
+// For n ranks, one-shot reads (n - 1) times the array on each rank. Two-shot reads 2 (n - 1) / n
+// times the array and has one more meeting. From three ranks on, two-shot is faster once reading
+// costs more than meeting. If only a root reads, the other ranks do not reduce, and one-shot is
+// best for more ranks.
 constexpr std::size_t kTwoShotFrom = 16 * 1024;
 constexpr int one_shot_ranks(Kind kind) { return kind == Kind::kReduce ? 4 : 2; }
-// A chain of ranks takes a journey of each to the next; parts take two meetings of all, and no
-// longer with more ranks. Of long arrays a chain moves less.
+// A chain takes one transfer from each rank to the next. By parts takes two meetings of all ranks,
+// independent of their number. For long arrays a chain moves less data.
 constexpr int kScanPartsRanks = 4;
 constexpr std::size_t kScanChainFrom = 512 * 1024;
-// Symmetric arrays up to here are quicker through slots: one meeting instead of two.
+// Symmetric arrays up to this size are faster through slots: one meeting instead of two.
 constexpr std::size_t kSymmetricFrom = 2048;
 
 }  // namespace
@@ -51,10 +52,10 @@ std::uint64_t ShmEngine::tuning() noexcept {
 
 std::optional<Score> ShmEngine::score(const Signature& s) const noexcept {
   if (s.memory != MemoryKind::kHost || !kCarries.has(s.kind)) return std::nullopt;
-  return Score{0};  // whatever else a host's ranks could use, this is quicker
+  return Score{0};  // the fastest engine for the ranks of one host
 }
 
-// Through slots, or not: the same on all ranks.
+// Returns whether a call goes through slots. All ranks get the same answer.
 bool ShmEngine::is_small(const Signature& s) const noexcept {
   if (is_listed(s.kind)) return false;
   const std::size_t bytes = slot_bytes(s, group_.size());

@@ -6,17 +6,18 @@
 
 namespace hocket::engines::shm {
 
-// See engine::CollectiveEngine. Supports everything on host memory, for groups within one host.
+// See engine::CollectiveEngine. Supports all kinds that it has code for, on host memory, in groups
+// within one host.
 class ShmEngine final : public engine::CollectiveEngine {
  public:
-  // `memory`: ShmGroup::bytes(size) of zeros in the host's segment, shared by the group.
+  // `memory` is ShmGroup::bytes(size) of zeros in the host's segment, which the group shares.
   ShmEngine(control::GroupControl& control,
             engine::Consistency& consistency,
             std::byte* memory,
             const engine::GroupFacts& facts)
       : group_(control, consistency, memory, facts) {}
 
-  // A hash of what it goes by, which the ranks of a group must have alike.
+  // Returns a hash of the settings that must be equal on all ranks of a group.
   static std::uint64_t tuning() noexcept;
 
   std::string_view name() const noexcept override { return "shm"; }

@@ -3,7 +3,7 @@
 namespace hocket::engines::shm {
 namespace {
 
-// What chunks begin at, whatever the kernel's pages are.
+// Alignment of the chunks in bytes, independent of the kernel's pages.
 constexpr std::size_t kChunksAt = 4096;
 
 std::size_t round_up(std::size_t bytes) { return (bytes + kChunksAt - 1) / kChunksAt * kChunksAt; }
@@ -19,7 +19,7 @@ std::size_t ShmGroup::bytes(int size) {
   return chunks_offset(n) + 2 * kChunks * chunk_room(size) * n;
 }
 
-// Fresh memory is zero, which is what all words start as.
+// New memory is zero, which is the initial value of all words.
 ShmGroup::ShmGroup(control::GroupControl& control,
                    engine::Consistency& consistency,
                    std::byte* memory,

@@ -1,25 +1,27 @@
 // The memory through which the ranks of one group on one host exchange data, and its rules.
 //
-// Words: a *call* is one collective with its sequence number s. Each rank has *slots*, flag in
-// front of the data, which calls use in turn: brief and wide ones, apart for calls that have a
-// root; and for the two parities of s two *chunks* (for what is larger; the two are used in turn
-// within a call, so that one is filled while the other is read). A rank writes only its own slots,
-// chunks and words, and reads everybody's.
+// A *call* is one collective with its sequence number s. Each rank has *slots* for small data, with
+// a flag in front of the data. Brief and wide slots are separate, and so are slots for calls with a
+// root. For larger data each rank has two *chunks* for each parity of s. A call uses its two chunks
+// in turn: one is filled while the other is read. A rank writes only its own slots, chunks and
+// words, and reads those of all ranks.
 //
-// The words of a rank, all rising forever:
+//   rank r:   words | brief slots | wide slots | ... | chunks of even s | chunks of odd s
+//
+// The words of a rank never decrease:
 //   slot flag   s: the slot holds the rank's data of call s
 //   staged      (s, k): the first k chunks of call s are filled
-//   reduced     (s, k): the results of the first k chunks of call s are in them
-//   done        (s, k): the rank needs nothing more of the first k chunks of call s, of anybody's;
+//   reduced     (s, k): the first k chunks of call s hold results
+//   done        (s, k): the rank has read the first k chunks of call s of all ranks;
 //               (s + 1, 0): it has finished call s
-// Two more that do not rise: exposed, s while peers may read the rank's input of call s where it
-// lies, and reading, 1 more than the rank whose input it reads; see exposure.h. An exposed input
-// counts as one chunk.
+// Two more words may decrease. `exposed` is s while peers may read the rank's input of call s
+// directly. `reading` is 1 more than the rank whose input this rank reads; see exposure.h. An
+// exposed input counts as one chunk.
 //
-// One rule protects all memory: before a rank writes anything for call s, every peer has finished
-// the last call that may have used the same place: s - 2, or as many before as there are such
-// slots. Calls in which everybody waits for everybody give that for free; after others the done
-// words are read.
+// One rule protects all memory. Before a rank writes for call s, every peer has finished the last
+// call that may have used the same place. That is call s - 2, or an earlier one if there are more
+// such slots. In some calls every rank waits for all ranks, which proves this without extra cost.
+// After other calls the rank reads the `done` words.
 #pragma once
 
 #include <algorithm>
@@ -48,17 +50,18 @@ inline constexpr std::size_t kChunkBytes = 128 * 1024;  // of a chunk in most ca
 inline constexpr std::size_t kLongChunkBytes = 256 * 1024;
 inline constexpr std::size_t kShortChunkBytes = 32 * 1024;
 inline constexpr std::size_t kChunks = 2;
-inline constexpr std::size_t kBlockBytes = 16 * 1024;  // what stays in a core's own cache
+inline constexpr std::size_t kBlockBytes = 16 * 1024;  // size that stays in a core's own cache
 
-// The memory of one chunk. Two ranks meet quickly and gain nothing by longer chunks; in groups of
-// hundreds the memory counts.
+// Returns the memory of one chunk in bytes. Two ranks meet quickly and do not profit from longer
+// chunks. In groups of hundreds of ranks the memory would be too much.
 constexpr std::size_t chunk_room(int size) noexcept {
   return size > 2 && size <= 64 ? kLongChunkBytes : kChunkBytes;
 }
-// Bytes of a chunk in a regular call. See chunk_bytes.cc.
+// Returns the bytes of a chunk that a regular call uses. See chunk_bytes.cc.
 std::size_t chunk_bytes(const engine::Signature& signature, int size) noexcept;
 
-// Data of one small call, contiguous with what announces it: one cache line carries 48 bytes.
+// The head of a slot, contiguous with its data, so that one cache line carries the head and 48
+// bytes of data.
 struct SlotHead {
   base::Atomic<std::uint64_t> flag{0};
   base::Plain<std::uint64_t> fingerprint = 0;
@@ -67,12 +70,12 @@ template <std::size_t kBytes>
 struct alignas(control::kApart) Slot : SlotHead {
   std::byte data[kBytes];
 };
-// Which slots a call uses. Who only gives in calls with a root may be many ahead, which spares
-// ranks that share a processor most of its changes of hand; where everybody waits for everybody,
-// few slots stay in the nearest cache.
+// The kind of slot that a call uses. In a call with a root, ranks that only give may be many calls
+// ahead. Then ranks that share a processor switch less often. In other calls a few slots stay in
+// the nearest cache.
 enum class Lot : std::uint8_t { kBrief, kWide, kBriefRooted, kMiddleRooted, kWideRooted };
 inline constexpr std::uint64_t kSlotsOf[] = {16, 2, 24, 16, 4};
-// Whoever reads a slot may ask what its writer had called.
+// A reader of a slot may ask for the writer's record of that call, so the record must still exist.
 static_assert(*std::max_element(std::begin(kSlotsOf), std::end(kSlotsOf)) + 2 < control::kRecords);
 constexpr std::uint64_t slots_of(Lot lot) noexcept {
   return kSlotsOf[static_cast<std::size_t>(lot)];
@@ -82,7 +85,7 @@ constexpr Lot lot_of(std::size_t bytes, bool rooted) noexcept {
   if (!rooted) return Lot::kWide;
   return bytes <= kMiddleBytes ? Lot::kMiddleRooted : Lot::kWideRooted;
 }
-// Of one rank.
+// The slots of one rank.
 struct RankSlots {
   Slot<kBriefBytes> brief[slots_of(Lot::kBrief)];
   Slot<kBriefBytes> brief_rooted[slots_of(Lot::kBriefRooted)];
@@ -93,15 +96,15 @@ struct RankSlots {
 
 struct alignas(control::kApart) RankWords {
   base::Atomic<std::uint64_t> staged{0};
-  // Of the calls of each parity, written before staged.
+  // For the calls of each parity; written before `staged`.
   base::Plain<std::uint64_t> fingerprint[2] = {};
-  // Symmetric calls: where the rank's arrays lie in the host's segment.
+  // For symmetric calls: the positions of the rank's arrays in the host's segment.
   base::Plain<std::uint64_t> in[2] = {};
   base::Plain<std::uint64_t> out[2] = {};
-  // Whether the rank's input is exposed in that call; then its address in the rank's own process.
+  // Whether the rank's input is exposed in that call, and its address in the rank's own process.
   base::Plain<std::uint8_t> exposes[2] = {};
   base::Plain<std::uint64_t> exposed_at[2] = {};
-  // Of each chunk, written before staged: see Stager.
+  // One for each chunk, written before `staged`; see Stager.
   base::Plain<std::uint8_t> claimable[2 * kChunks] = {};
   alignas(control::kApart) base::Atomic<std::uint64_t> reduced{0};
   alignas(control::kApart) base::Atomic<std::uint64_t> done{0};
@@ -109,7 +112,7 @@ struct alignas(control::kApart) RankWords {
   alignas(control::kApart) TicketWord reading{0};
 };
 
-// A resource: one rank's view. One thread at a time.
+// A resource: one rank's view of the group's memory. One thread at a time.
 class ShmGroup {
  public:
   static std::size_t bytes(int size);
@@ -120,9 +123,9 @@ class ShmGroup {
 
   int rank() const noexcept { return rank_; }
   int size() const noexcept { return size_; }
-  // How often to look for the posts of peers [first, last) before anything dearer, once that of the
-  // first has not come: a cache line's journey and then some, but not at all where somebody who is
-  // missing may need this processor.
+  // Returns how often to look for the posts of peers [first, last) before a more expensive wait,
+  // after the first peer was found missing. The number covers the transfer of a cache line. It is 0
+  // if a missing peer may need this processor.
   int eager_polls(int first, int last, const engine::Call& call, Lot lot) const noexcept {
     if (spins_) return kEagerPolls;
     for (int peer = first; peer < last; ++peer) {
@@ -131,12 +134,12 @@ class ShmGroup {
     return kCrowdedPolls;
   }
 
-  // Room for one pointer a rank to read from and to write to, and for a block of results, for
-  // whichever call runs.
+  // Scratch memory for the current call: one pointer for each rank to read from, one to write to,
+  // and a block of results.
   const void** sources() noexcept { return sources_.data(); }
   void** outs() noexcept { return outs_.data(); }
   std::byte* block() noexcept { return block_; }
-  // Of arrays that are about as long: each length has its own.
+  // Returns the timings for arrays of about this length.
   LongStores& long_stores(std::size_t bytes) noexcept {
     const auto doubled = static_cast<std::size_t>(std::bit_width(bytes / Stager::kReducedFrom));
     return long_stores_[std::min(doubled, long_stores_.size() - 1)];
@@ -144,7 +147,7 @@ class ShmGroup {
   Stager& stager(Readers readers) noexcept {
     return readers == Readers::kOne ? for_one_ : for_several_;
   }
-  // The kernel of the call's dtype and op; the last one found is remembered.
+  // Returns the kernel for the call's dtype and op. The last one is cached.
   core::ReduceKernel kernel(const engine::Call& call, core::Stores stores) {
     const auto& s = call.signature;
     const auto wanted = KernelKey{s.dtype, s.op, stores};
@@ -163,7 +166,7 @@ class ShmGroup {
     return word >> kStepBits;
   }
 
-  // The slot of a rank, and the data in it.
+  // Return the slot of a rank, and the data in it.
   SlotHead& slot(int rank, std::uint64_t sequence, Lot lot) const noexcept {
     RankSlots& slots = slots_[rank];
     switch (lot) {
@@ -188,22 +191,22 @@ class ShmGroup {
         2 * kChunks * static_cast<std::size_t>(rank) + chunk_index(sequence, step);
     return chunks_ + index * chunk_room_;
   }
-  // A peer's chunk, once it is staged.
+  // Returns a peer's chunk. It must have been staged.
   Staged staged_chunk(int peer, std::uint64_t sequence, std::uint64_t step) const noexcept {
     return {{chunk(peer, sequence, step), chunk_room_},
             words_[peer].claimable[chunk_index(sequence, step)] != 0};
   }
 
-  // Whether this rank may write for `call` (the rule above): its slot of that lot, or all but
-  // slots. To be waited for first.
+  // Return whether this rank may write for `call` by the rule above: to its slot of that lot, or to
+  // anything except slots. A call waits for this first.
   bool may_write(const engine::Call& call, Lot lot) noexcept {
     return has_room(call, slots_of(lot));
   }
   bool may_write(const engine::Call& call) noexcept { return has_room(call, 2); }
-  // After a call in which every peer was seen to have begun it.
+  // Records that every peer has begun `call`.
   void saw_everybody(const engine::Call& call) noexcept { floor_ = call.sequence; }
 
-  // Announces what this rank wrote to its slot; whether it has.
+  // Announces this rank's data in its slot. `has_posted` returns whether it did.
   bool has_posted(const engine::Call& call) const noexcept { return posted_ == call.sequence; }
   void post(const engine::Call& call, Lot lot) noexcept {
     posted_ = call.sequence;
@@ -215,7 +218,7 @@ class ShmGroup {
   bool posted(int peer, const engine::Call& call, Lot lot) const noexcept {
     return slot(peer, call.sequence, lot).flag.load(std::memory_order_acquire) == call.sequence;
   }
-  // To be called once `posted`: throws when the peer called something else.
+  // Throws if the peer called something else. The peer must have `posted`.
   void check_slot(int peer, const engine::Call& call, Lot lot) {
     if (slot(peer, call.sequence, lot).fingerprint != call.fingerprint) {
       consistency_.confirm(peer, call.sequence);
@@ -226,7 +229,7 @@ class ShmGroup {
     words_[rank_].fingerprint[call.sequence & 1] = call.fingerprint;
     words_[rank_].exposes[call.sequence & 1] = 0;
   }
-  // The same, for a call on symmetric arrays, whose peers read them where they are.
+  // Does the same for a call on symmetric arrays, which peers read directly.
   void begin_sharing(const engine::Call& call) noexcept {
     begin_staging(call);
     const auto& host = control_.host();
@@ -234,7 +237,8 @@ class ShmGroup {
     if (host.contains(call.in)) own.in[call.sequence & 1] = host.offset_of(call.in);
     if (host.contains(call.out)) own.out[call.sequence & 1] = host.offset_of(call.out);
   }
-  // Where `peer`, whose staging was seen and checked, has its arrays: `bytes` of them.
+  // Returns the array of `peer`, of `bytes` bytes. The peer's staging must have been seen and
+  // checked.
   std::byte* peer_in(int peer, const engine::Call& call, std::size_t bytes) const {
     return control_.host().at(words_[peer].in[call.sequence & 1], bytes);
   }
@@ -254,8 +258,8 @@ class ShmGroup {
       consistency_.confirm(peer, call.sequence);
     }
   }
-  // Exposes `array`, instead of staging it; `stage` with 1 then tells the others. Between the two,
-  // `set_part` says which part of it is for whom, where it has parts. See Exposing for its end.
+  // Exposes `array` instead of staging it. `stage` with 1 then tells the others. Between the two
+  // calls, `set_part` says which part of the array is for which rank. Exposing ends it.
   void expose(const engine::Call& call, const void* array) noexcept {
     words_[rank_].exposes[call.sequence & 1] = 1;
     words_[rank_].exposed_at[call.sequence & 1] = reinterpret_cast<std::uintptr_t>(array);
@@ -264,7 +268,8 @@ class ShmGroup {
   void set_part(const engine::Call& call, int reader, const engine::Part& part) const noexcept {
     base::copy_plain(part_at(rank_, call, reader), &part, sizeof part);
   }
-  // The array that `peer` exposes, whose staging was seen and checked; absent where it stages.
+  // Returns the array that `peer` exposes, or nothing if it stages. The peer's staging must have
+  // been seen and checked.
   std::optional<ExposedArray> exposed(int peer, const engine::Call& call) const noexcept {
     if (words_[peer].exposes[call.sequence & 1] == 0) return std::nullopt;
     const std::uint64_t at = words_[peer].exposed_at[call.sequence & 1];
@@ -273,7 +278,7 @@ class ShmGroup {
                         &words_[peer].exposed,
                         call.sequence};
   }
-  // The part of it for this rank.
+  // Returns the part of that array for this rank.
   engine::Part exposed_part(int peer, const engine::Call& call) const noexcept {
     engine::Part part;
     base::copy_plain(&part, part_at(peer, call, rank_), sizeof part);
@@ -293,7 +298,8 @@ class ShmGroup {
                         bytes);
   }
   void end_exposing() const noexcept;
-  // Whether ranks of this host may read what peers expose, and whether they do though it is slower.
+  // Returns whether ranks of this host may read what peers expose, and whether they do so even when
+  // it is slower.
   base::SingleCopy single_copy() const noexcept { return control_.host().single_copy(); }
 
   void reduced(const engine::Call& call, std::uint64_t chunks) noexcept {
@@ -309,11 +315,11 @@ class ShmGroup {
     words_[rank_].done.store(word(call.sequence, chunks), std::memory_order_release);
     control_.ring_peers();
   }
-  // Whether every peer has done with the first `chunks` chunks of the call.
+  // Returns whether every peer has finished with the first `chunks` chunks of the call.
   bool all_done(const engine::Call& call, std::uint64_t chunks) noexcept {
     return all_reached(word(call.sequence, chunks));
   }
-  // The same of one.
+  // Does the same for one peer.
   bool has_done(int peer, const engine::Call& call, std::uint64_t chunks) const noexcept {
     return words_[peer].done.load(std::memory_order_acquire) >= word(call.sequence, chunks);
   }
@@ -334,11 +340,11 @@ class ShmGroup {
   std::byte* part_at(int owner, const engine::Call& call, int reader) const noexcept {
     return chunk(owner, call.sequence, 0) + sizeof(engine::Part) * static_cast<std::size_t>(reader);
   }
-  // Of a rank's own.
+  // Returns the index among a rank's own chunks.
   static std::size_t chunk_index(std::uint64_t sequence, std::uint64_t step) noexcept {
     return (sequence & 1) * kChunks + step % kChunks;
   }
-  // Whether every peer has finished the call that is `places` before this one.
+  // Returns whether every peer has finished the call that is `places` before this one.
   bool has_room(const engine::Call& call, std::uint64_t places) noexcept {
     if (floor_ + places <= call.sequence) raise_floor();
     return floor_ + places > call.sequence;
@@ -361,7 +367,7 @@ class ShmGroup {
   engine::Consistency& consistency_;
   int rank_;
   int size_;
-  bool spins_;  // each rank has a processor
+  bool spins_;  // every rank has a processor of its own
   // Every peer has finished all calls before this one.
   std::uint64_t floor_ = 1;
   std::uint64_t posted_ = 0;  // the last call for which this rank posted
@@ -374,13 +380,13 @@ class ShmGroup {
   alignas(control::kCacheLine) std::byte block_[kBlockBytes];
   Stager for_one_;
   Stager for_several_;
-  std::array<LongStores, 8> long_stores_;  // by length
+  std::array<LongStores, 8> long_stores_;  // by length of the array
   KernelKey kernel_key_;
   core::ReduceKernel kernel_ = nullptr;
 };
 
-// A rank's exposed input: peers may read it until this ends, and nobody does from then on. To be
-// made behind the call's Turn, so that it ends first.
+// The lifetime of a rank's exposed input: peers may read it until the destructor returns. Create it
+// after the call's Turn, so that it ends first.
 class Exposing {
  public:
   explicit Exposing(const ShmGroup& group) noexcept : group_(group) {}
@@ -392,7 +398,8 @@ class Exposing {
   const ShmGroup& group_;
 };
 
-// A call's turn on the group: from its end, however it came, the rank needs nothing of it.
+// A call's turn on the group. Its destructor reports that this rank needs nothing more of the call,
+// even after an error.
 class Turn {
  public:
   Turn(ShmGroup& group, const engine::Call& call) noexcept

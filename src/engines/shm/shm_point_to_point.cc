@@ -16,20 +16,23 @@ using engine::MessageId;
 
 namespace {
 
-// What goes in one record, and what goes unasked: less would be gained by the receiver's readiness
-// than asking for it takes, which is more where the ranks take turns on a processor.
+// Limits of a message that goes in one record, and of a message that is sent without a request. For
+// smaller messages a request would cost more than it saves. It costs more if ranks share a
+// processor.
 constexpr std::size_t kEagerBytes = 16 * 1024;
 constexpr std::size_t kUnaskedBytes = 32 * 1024;
 constexpr std::size_t kUnaskedInTurns = 64 * 1024;
-// Long messages go in pieces: one is copied in while the last is copied out. Shorter ones in
-// smaller pieces, as the first copy overlaps with nothing.
+// Long messages are cut into pieces, so that one piece is copied in while the previous one is
+// copied out. Shorter messages use smaller pieces, because the copy of the first piece overlaps
+// with nothing.
 constexpr std::size_t kLargestPiece = 32 * 1024;
 constexpr std::size_t kSmallestPiece = 8 * 1024;
 std::size_t piece_of(std::size_t message) {
   return std::clamp(message / 4 / 64 * 64, kSmallestPiece, kLargestPiece);
 }
 
-// Bytes of one ring: what fits the caches when all pairs talk.
+// Returns the bytes of one ring. All rings together should fit into the caches when all pairs
+// communicate.
 std::size_t ring_bytes(int size) {
   std::size_t bytes = 256 * 1024;
   for (int n = 2; n < size && bytes > 16 * 1024; n *= 2) bytes /= 2;
@@ -161,7 +164,7 @@ void ShmPointToPoint::cancel(MessageId id) noexcept {
     std::erase(peer.requested, index);
     std::erase(peer.streaming, index);
     std::erase(peer.reading, index);
-    std::erase(peer.receiving, index);  // what still comes for it is dropped on arrival
+    std::erase(peer.receiving, index);  // later bytes for it are dropped on arrival
   }
   if (message.state == Slot::State::kPosted) posted_.erase(index);
   if (message.state != Slot::State::kDone && message.state != Slot::State::kMismatch) --under_way_;
@@ -207,18 +210,21 @@ void ShmPointToPoint::note(int rank, const RecordHeader& header) {
   note_work(rank);
 }
 
-// A whole message, where there is room for it.
+// Writes a whole message, if there is room for it.
 bool ShmPointToPoint::write_eager(const Envelope& to,
                                   std::uint32_t id,
                                   std::span<const std::byte> bytes) {
   RingChannel& out = peers_[static_cast<std::size_t>(to.peer)].out;
   if (!out.has_record() || out.room(bytes.size(), bytes.size()) < bytes.size()) return false;
   out.write(header_of(RecordType::kEager, to, id), bytes, bytes.size());
-  if (posted_.empty()) out.claim_next(bytes.size());  // else what comes would wait for it
+  if (posted_.empty())
+    out.claim_next(bytes.size());  // otherwise arriving messages would wait for
+                                   // it
   return true;
 }
 
-// Notes first, then what has not begun, then bytes of what has: each in its order.
+// Writes records without payload first, then messages that have not begun, then bytes of messages
+// that have. Each kind keeps its order.
 bool ShmPointToPoint::write_to(int rank) {
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
   if (peer.is_idle()) return false;
@@ -288,7 +294,7 @@ bool ShmPointToPoint::write_streams(int rank) {
   return moved;
 }
 
-// The place where the receiver can read the message, if that is quicker than the ring.
+// Returns the place where the receiver can read the message, if that is faster than the ring.
 ArrayOffer ShmPointToPoint::offer(Peer& peer, const Slot& message) noexcept {
   const base::SingleCopy wanted = control_.host().single_copy();
   if (wanted == base::SingleCopy::kNever) return {};

@@ -1,10 +1,10 @@
 // Messages between the processes of one host, through one ring for each direction of each pair.
 //
-// Messages up to a few ten KiB are written to the ring at once, the longer ones piece by piece, and
-// wait there, or in the receiver's memory, for their receive. Those beyond ask first. Then the
-// receiver reads their bytes where they lie; or, where the kernel does not let it, they stream
-// through the same ring, one end filling it while the other empties it. Matching is by (sender,
-// tag) in the order of sending.
+// A message up to a few ten KiB is written to the ring at once, in pieces if it is long. It waits
+// in the ring, or in the receiver's memory, for its receive. A longer message first sends a
+// request. Then the receiver reads its bytes directly from the sender's memory. If the kernel
+// forbids that, the bytes stream through the ring: one end fills it while the other empties it.
+// Messages are matched by sender and tag, in the order of sending.
 #pragma once
 
 #include <deque>
@@ -22,7 +22,7 @@ namespace hocket::engines::shm {
 class ShmPointToPoint final : public engine::PointToPoint {
  public:
   static std::size_t bytes(int size);
-  // `memory`: bytes(size) of zeros in the host's segment, shared by the group.
+  // `memory` is bytes(size) of zeros in the host's segment, which the group shares.
   ShmPointToPoint(control::GroupControl& control, std::byte* memory);
   ~ShmPointToPoint() override;
 
@@ -37,34 +37,35 @@ class ShmPointToPoint final : public engine::PointToPoint {
   std::optional<engine::Envelope> waiting(const engine::Envelope& wanted) override;
 
  private:
-  // A message of this rank's, sent or received.
+  // A message that this rank sends or receives.
   struct Slot {
     enum class State : std::uint8_t {
       kFree,
       kQueued,     // send: not in the ring yet
-      kRequested,  // send: asked; waits for the grant
+      kRequested,  // send: the request is out; waits for the grant
       kStreaming,  // send: its bytes are going out
-      kPosted,     // receive: unmatched
-      kReceiving,  // receive: its bytes are coming in
+      kPosted,     // receive: not matched
+      kReceiving,  // receive: its bytes are arriving
       kDone,
       kMismatch,
     };
     State state = State::kFree;
-    engine::Envelope envelope;  // as given
-    engine::Envelope received;  // as the other side has it
+    engine::Envelope envelope;  // as this side passed it
+    engine::Envelope received;  // as the other side passed it
     const std::byte* from = nullptr;
     std::byte* to = nullptr;
     std::size_t bytes = 0;
     std::size_t moved = 0;
-    std::uint32_t id = 0;  // the sender's number of the message
+    std::uint32_t id = 0;  // the sender's number for the message
     ArrayOffer offer;      // where its bytes can be read; ticket 0: they cannot
   };
-  // A message that came before its receive.
+  // A message that arrived before its receive.
   struct Early {
     engine::Envelope envelope;
     std::uint32_t id = 0;
     RecordType type = RecordType::kEager;  // kRequest: its bytes are still at the sender
-    std::vector<std::byte> bytes;          // that have come; of a request: its payload
+    std::vector<std::byte> bytes;          // the bytes that have arrived; for a request, its
+                                           // payload
 
     void add(const Staged& payload) {
       const std::size_t before = bytes.size();
@@ -72,7 +73,7 @@ class ShmPointToPoint final : public engine::PointToPoint {
       payload.copy_to(bytes.data() + before, core::Stores::kCached);
     }
   };
-  // One peer, both directions. The vectors hold slots' indices.
+  // The state of one peer, in both directions. The vectors hold indices of slots.
   struct Peer {
     RingChannel out;
     RingChannel in;
@@ -80,22 +81,23 @@ class ShmPointToPoint final : public engine::PointToPoint {
     std::vector<std::uint32_t> requested;
     std::vector<std::uint32_t> streaming;
     std::vector<std::uint32_t> receiving;
-    std::vector<std::uint32_t> reading;  // receives, from where the sender has the bytes
-    std::vector<RecordHeader> notes;     // short records that found no room yet
+    std::vector<std::uint32_t> reading;  // receives that read from the sender's memory
+    std::vector<RecordHeader> notes;     // records without payload that the ring had no room for
     engine::EarlyMessages<Early> early;
     std::size_t early_bytes = 0;
 
-    // Whether nothing waits to be written.
+    // Returns whether nothing waits to be written.
     bool is_idle() const noexcept { return notes.empty() && streaming.empty() && queued.empty(); }
   };
-  // All that is read of a peer when nothing has happened. A look goes over all peers: side by side
-  // these lie in few cache lines.
+  // The only data of a peer that is read while nothing happens. Each check visits all peers, so
+  // these lie side by side in few cache lines.
   struct Look {
     RingChannel::Expected record;
-    bool has_work;  // something to write, or arrays to read
+    bool has_work;  // it has something to write, or arrays to read
   };
 
-  // Records, from the rings: all, or as long as a message of this rank's is under way.
+  // Selects how many records to read from the rings: all, or records only while a message of this
+  // rank is in progress.
   enum class Reads : bool { kWanted, kAll };
   bool move(Reads reads);
 
@@ -128,8 +130,8 @@ class ShmPointToPoint final : public engine::PointToPoint {
   bool match_early(std::uint32_t receive, int rank);
 
   control::GroupControl& control_;
-  std::vector<Peer> peers_;  // by rank, this one's too: messages to oneself are ordinary
-  std::vector<Look> looks_;  // at each of them
+  std::vector<Peer> peers_;  // by rank; it includes this rank, as messages to oneself are ordinary
+  std::vector<Look> looks_;  // one for each peer
   std::vector<Slot> slots_;
   std::vector<std::uint32_t> free_;
   engine::Receives<std::uint32_t> posted_;

@@ -1,5 +1,5 @@
-// Which calls go by one copy of the kernel's instead of two through shared memory. All ranks choose
-// alike what all have to do alike.
+// Selects calls that use one copy by the kernel instead of two copies through shared memory. All
+// ranks make the same choice where they must act alike.
 //
 // Measured with 2 to 32 ranks, each on a core of its own; docs/notes/performance.md has the
 // figures.
@@ -16,19 +16,20 @@ namespace {
 
 constexpr std::size_t kKiB = std::size_t{1} << 10;
 
-// Whether one copy may be quicker here. Where a reader can claim lines, two copies are: see
-// docs/decisions/002-claimed-lines.md.
+// Returns whether one copy may be faster on this machine. If readers can claim lines, two copies
+// are faster: see docs/decisions/002-claimed-lines.md.
 bool may_be_quicker() noexcept { return !core::can_claim(); }
 
-// The kernel looks up each page of an array for each reader, and enters and leaves for each part.
-// From these lengths on, that is less than a second copy. `part`: the mean of all.
+// Returns whether the parts are long enough. For each reader the kernel looks up every page of an
+// array, and for each part it is entered once. From these lengths on, that costs less than a second
+// copy. `part` is the mean of all parts.
 bool is_long_enough(Kind kind, std::size_t part, std::size_t total) noexcept {
   if (engine::is_rooted(kind)) return part >= 32 * kKiB || total >= 512 * kKiB;
   return part >= 16 * kKiB;
 }
 
-// Bytes of an array from which on reading blocks of everybody's is quicker than chunks. Two ranks
-// meet so quickly that chunks are.
+// Returns the bytes of an array from which reading all ranks' blocks is faster than chunks. Two
+// ranks meet so quickly that chunks are always faster.
 std::size_t reduced_from(Kind kind, int size) noexcept {
   if (size == 2) return ~std::size_t{0};
   const int few = kind == Kind::kReduce ? 16 : kind == Kind::kAllReduce ? 4 : 8;
@@ -47,7 +48,7 @@ bool exposes_parts(const ShmGroup& group, Kind kind, const ShmParts& parts) noex
   return is_long_enough(kind, total / static_cast<std::size_t>(group.size()), total);
 }
 
-// Several readers of the same pages meet in the kernel.
+// Several readers of the same pages contend in the kernel.
 bool exposes_whole(const ShmGroup& group, std::size_t bytes) noexcept {
   if (group.single_copy() != SingleCopy::kWhereQuicker) {
     return group.single_copy() == SingleCopy::kAlways;
@@ -60,7 +61,7 @@ bool exposes_reduced(const ShmGroup& group, const engine::Signature& signature) 
     return group.single_copy() == SingleCopy::kAlways;
   }
   const Kind kind = signature.kind;
-  // All know only the sum of parts that differ.
+  // For parts of different sizes, all ranks know only the sum.
   if (!may_be_quicker() || is_listed(kind)) return false;
   const std::size_t parts = engine::has_parts(kind) ? static_cast<std::size_t>(group.size()) : 1;
   return bytes_of(signature) * parts >= reduced_from(kind, group.size());

@@ -1,4 +1,4 @@
-// Collectives of a few KiB: ranks write their slots, and read those of others.
+// Collectives of a few KiB: each rank writes its slot and reads the slots of others.
 #include "engines/shm/collectives.h"
 #include "foundation/base/relax.h"
 
@@ -14,21 +14,21 @@ using engine::until;
 
 namespace {
 
-// Makes a rank's result of its own data and the slots it waited for.
+// Computes a rank's result from its own data and the slots that it waited for.
 using Use = void (*)(ShmGroup&, const Call&, Lot);
 
 void copy_small(void* out, const void* in, std::size_t bytes) {
   if (bytes != 0 && out != in) base::copy_plain(out, in, bytes);
 }
 
-// A rank's own data is always read from where it came from: its slot is on its way to the peers,
-// and reading it there would wait for the line to come back.
+// Returns the data of a rank. This rank's own data is always read from its array. Its slot is in
+// transfer to the peers, and a read would wait for the line to return.
 const std::byte* given_by(const ShmGroup& group, const Call& call, Lot lot, int rank) {
   return rank == group.rank() ? static_cast<const std::byte*>(call.in)
                               : group.data(rank, call.sequence, lot);
 }
 
-// Reduces element range [first, first + count) of the first `ranks` arrays, in rank order.
+// Reduces the elements [first, first + count) of the first `ranks` arrays, in rank order.
 void reduce_slots(
     ShmGroup& group, const Call& call, Lot lot, int ranks, std::size_t first, std::size_t count) {
   const std::size_t offset = first * size_of(call.signature.dtype);
@@ -80,9 +80,9 @@ void use_all_to_all(ShmGroup& group, const Call& call, Lot lot) {
 
 struct Shape {
   Flow flow = Flow::kAmongAll;
-  bool to_each = false;  // something else for every rank: all of it lies in the slot
-  Use use = nullptr;     // a barrier has none
-  bool upwards = false;  // a rank looks at those before it alone
+  bool to_each = false;  // different data for every rank, all of it in the slot
+  Use use = nullptr;     // null for a barrier
+  bool upwards = false;  // a rank reads only the lower ranks
 };
 
 constexpr KindTable<Shape> kShapes{
@@ -101,13 +101,14 @@ constexpr KindTable<Shape> kShapes{
 static_assert(kShapes.kinds() ==
               KindSet::where([](Kind kind) { return kCarries.has(kind) && !is_listed(kind); }));
 
-// What of call.in is given: nothing in a barrier, whatever its signature says.
+// Returns the bytes of call.in that a rank gives. A barrier gives none, whatever its signature
+// says.
 std::size_t given_bytes(const Shape& shape, const engine::Signature& s, int size) {
   if (shape.use == nullptr) return 0;
   return bytes_of(s) * (shape.to_each ? static_cast<std::size_t>(size) : 1);
 }
 
-// One rank's part in a call. A value.
+// One rank's part of a call. A value.
 struct SmallPart {
   SmallPart(const ShmGroup& group, const Call& call)
       : shape(kShapes[call.signature.kind]),
@@ -131,11 +132,11 @@ struct SmallPart {
   Lot lot;
   bool posts = false;
   bool takes = false;
-  int first = 0;  // waits for peers [first, last), itself left out
+  int first = 0;  // waits for the peers [first, last) except itself
   int last = 0;
 };
 
-// Writes this rank's slot and announces it. `may_write` must hold.
+// Writes and announces this rank's slot. `may_write` must hold.
 void post(ShmGroup& group, const Call& call, const SmallPart& part) {
   if (part.bytes != 0) {
     base::copy_plain(group.data(group.rank(), call.sequence, part.lot), call.in, part.bytes);
@@ -143,7 +144,7 @@ void post(ShmGroup& group, const Call& call, const SmallPart& part) {
   group.post(call, part.lot);
 }
 
-// What follows the last peer's post.
+// Completes the call after the last peer's post.
 void finish(ShmGroup& group, const Call& call, const SmallPart& part) {
   if (part.last - part.first == group.size()) group.saw_everybody(call);
   if (part.takes) part.shape.use(group, call, part.lot);
@@ -172,7 +173,7 @@ bool attempt_small(ShmGroup& group, const Call& call) {
     }
     try {
       group.check_slot(peer, call, part.lot);
-    } catch (...) {  // no task comes after it that would
+    } catch (...) {  // no task follows that would do this
       group.finish(call.sequence);
       throw;
     }
@@ -185,7 +186,7 @@ bool attempt_small(ShmGroup& group, const Call& call) {
 Task small(ShmGroup& group, Call call) {
   const Turn turn(group, call);
   const SmallPart part(group, call);
-  if (part.posts && !group.has_posted(call)) {  // else an attempt has
+  if (part.posts && !group.has_posted(call)) {  // an attempt may have posted already
     if (!group.may_write(call, part.lot))
       co_await until([&] { return group.may_write(call, part.lot); });
     post(group, call, part);

@@ -7,16 +7,16 @@
 namespace hocket::engines::shm {
 namespace {
 
-// Bytes a nanosecond of an ordinary copy, between what is seen at one distance and at the next:
-// some 40, 10 and 2.
+// Limits of the speed of an ordinary copy, in bytes per nanosecond. Typical speeds at the three
+// distances are 40, 10 and 2.
 constexpr double kAllCaches = 20;
 constexpr double kLastCache = 4;
-// Nanoseconds until a line that its reader has claimed is here: 30 where a cache is shared, else 90
-// and more. One that takes less than these is here already.
+// Limits of the time of an access to a line that its reader has claimed, in nanoseconds. It takes
+// about 30 if a cache is shared, and 90 or more otherwise. A shorter access finds the line in this
+// core's cache.
 constexpr double kAway = 12;
 constexpr double kNear = 60;
-// Bytes from one copy that is timed to the next: where they are ordinary ones anyway, and where
-// not.
+// Bytes between two timed copies: if ordinary copies are in use anyway, and otherwise.
 constexpr std::size_t kTimedOften = std::size_t{1} << 20;
 constexpr std::size_t kTimedSeldom = std::size_t{32} << 20;
 
@@ -27,11 +27,11 @@ double nanoseconds(const auto& of) {
   return std::chrono::duration<double, std::nano>(Clock::now() - begin).count();
 }
 
-// The mean of a few lines, fetched one after the other in an order that no prefetcher guesses.
+// Returns the mean access time of a few lines, in an order that no prefetcher predicts.
 double line_nanoseconds(const std::byte* at, std::size_t bytes) {
   const std::size_t apart = bytes / 4 / control::kCacheLine * control::kCacheLine;
   const volatile std::size_t none = 0;
-  const std::size_t mask = none;  // so that each load waits for the one before
+  const std::size_t mask = none;  // each load waits for the previous one
   volatile std::size_t last = 0;
   const double all = nanoseconds([&] {
     std::size_t value = 0;
@@ -45,7 +45,7 @@ double line_nanoseconds(const std::byte* at, std::size_t bytes) {
 
 }  // namespace
 
-// One slow copy may have been interrupted, so it takes two to believe in a greater distance.
+// One slow copy may have been interrupted, so the distance grows only after two.
 void Stager::copy_timed(void* to, const void* from, std::size_t bytes) noexcept {
   Shared seen = Shared::kMemory;
   if (claims_) {

@@ -1,4 +1,4 @@
-// How what goes from rank to rank is stored.
+// The copies that move data between ranks, and the kind of stores that they use.
 #pragma once
 
 #include <algorithm>
@@ -12,30 +12,32 @@
 
 namespace hocket::engines::shm {
 
-// Results this large leave the caches anyway: write them past.
+// Results of this size do not stay in the caches, so they are written past them.
 inline core::Stores stores_for(std::size_t result_bytes) noexcept {
   constexpr std::size_t kStreamFrom = std::size_t{8} << 20;
   return result_bytes >= kStreamFrom ? core::Stores::kStreaming : core::Stores::kCached;
 }
 
-// Who reads what is staged: its one reader, or several, each all of it.
+// The readers of staged data: one reader, or several that each read all of it.
 enum class Readers : std::uint8_t { kOne, kSeveral };
 
-// Copies into shared memory that peers are about to read. A value, of one thread at a time.
+// Copies into shared memory that peers are about to read. A value; one thread at a time.
 //
-// The peers have read what was there before, so its lines lie in their caches, and an ordinary
-// store first fetches each of them, only to overwrite it. Where a line has a single reader, that
-// one *claims* it (foundation/core/claim.h), which makes this quick as long as the two cores share a cache.
-// Where lines have several readers, or cannot be claimed, an ordinary store takes as long as the
-// copy itself where the cores share the last cache, and several times as long where they share
-// none. Stores past the caches fetch nothing and are equally quick everywhere, but what they wrote
-// is read from main memory (docs/performance.md has figures). How far the readers are, no list of
-// caches tells for sure, least of all in a virtual machine that moves from core to core: so now and
-// then an ordinary copy is timed, or how long lines take that were claimed.
+// Peers have read the old contents, so their caches hold its lines. An ordinary store first fetches
+// such a line, only to overwrite it. If a line has a single reader, that reader can *claim* it
+// (foundation/core/claim.h). Claiming is fast if the two cores share a cache.
+//
+// Otherwise an ordinary store takes as long as the copy itself if the cores share the last cache,
+// and several times as long if they share none. Stores past the caches fetch nothing, and are
+// equally fast everywhere. But readers then fetch their data from main memory (docs/performance.md
+// has figures). No list of caches tells reliably how near the readers are, least of all in a
+// virtual machine that moves between cores. So the Stager measures: it sometimes times an ordinary
+// copy, or the access to claimed lines.
 class Stager {
  public:
-  // From how many bytes on stores past the caches are quicker where the last cache is shared and
-  // lines are not claimed: of what its readers copy on, and of an array that they reduce.
+  // Bytes from which stores past the caches are faster, if the last cache is shared and lines are
+  // not claimed. The first limit is for data that readers copy, the second for arrays that they
+  // reduce.
   static std::size_t copied_from() noexcept {
     return core::copies_by_itself() ? std::size_t{8} << 20 : std::size_t{32} << 10;
   }
@@ -46,24 +48,24 @@ class Stager {
         shared_(claims_ ? Shared::kAllCaches : Shared::kLastCache),
         until_timed_(claims_ ? kLap : 0) {}
 
-  // `is_long`: whether one of the two is reached.
+  // Copies `bytes` bytes. `is_long` says whether the applicable limit is reached.
   void copy(void* to, const void* from, std::size_t bytes, bool is_long) noexcept {
     stores_ = bytes < kLeast || until_timed_ <= lap() ? core::Stores::kCached : best(is_long);
     if (bytes >= kLeast && until_timed_ == 0) return copy_timed(to, from, bytes);
     until_timed_ -= std::min(until_timed_, bytes);
     core::copy(to, from, bytes, stores_);
   }
-  // Whether its one reader is to claim what was copied last.
+  // Returns whether the only reader should claim the lines of the last copy.
   bool claimable() const noexcept { return claims_ && stores_ == core::Stores::kCached; }
-  // Whether its one reader claims, and no copy was slow for all that.
+  // Returns whether the reader claims lines and no copy was slow.
   bool claims_well() const noexcept { return claims_ && shared_ == Shared::kAllCaches; }
 
  private:
-  // What the writer and the readers share.
+  // The nearest memory that the writer and the readers share.
   enum class Shared : std::uint8_t { kAllCaches, kLastCache, kMemory };
   static constexpr std::size_t kLeast = std::size_t{2} << 10;
-  // Bytes that go the ordinary way first, so that the lines that are timed were claimed: as many as
-  // there are in a rank's chunks, and more than in a ring.
+  // Bytes that are copied by ordinary stores before a measurement, so that the measured lines were
+  // claimed. It covers a rank's chunks, and more than a ring.
   static constexpr std::size_t kLap = std::size_t{512} << 10;
 
   std::size_t lap() const noexcept { return claims_ ? kLap : 0; }
@@ -75,24 +77,25 @@ class Stager {
 
   bool claims_;
   Shared shared_;
-  bool doubts_ = false;  // a timed copy was slower than it should have been
+  bool doubts_ = false;  // one timed copy was slower than expected
   core::Stores stores_ = core::Stores::kCached;
   std::size_t until_timed_;  // bytes
 };
 
-// Which stores are quicker for a long array that all reduce together, where the last cache is
-// shared: on one processor those past the caches by a quarter, on another the ordinary ones. So
-// calls are timed, both ways in turn, and now and then again. A value.
+// Finds the faster stores for a long array that all ranks reduce, if the last cache is shared. On
+// one processor stores past the caches are faster by a quarter, on another ordinary stores are. So
+// it times calls with both kinds in turn, and repeats this now and then. A value.
 class LongStores {
  public:
-  // A call begins. All ranks begin the same ones, so that they try the same way in the same call.
+  // Starts a call. All ranks start the same calls, so they use the same kind of stores in each.
   void begin() noexcept {
     const unsigned turn = calls_++ % kRound;
     if (turn == 0) least_ = {kNever, kNever};
     past_ = turn < kTried ? turn % 2 == 0 : least_[1] <= least_[0];
   }
   bool past() const noexcept { return past_; }
-  // How long it has taken since all had come: the least counts, as ranks are interrupted.
+  // Records the time of a call since all ranks arrived. The minimum counts, because ranks may be
+  // interrupted.
   void took(double nanoseconds_a_byte) noexcept {
     least_[past_] = std::min(least_[past_], nanoseconds_a_byte);
   }
@@ -102,12 +105,12 @@ class LongStores {
 
  private:
   static constexpr double kNever = 1e300;
-  std::array<double, 2> least_{kNever, kNever};  // ordinary stores, those past the caches
+  std::array<double, 2> least_{kNever, kNever};  // ordinary stores, stores past the caches
   unsigned calls_ = 0;
   bool past_ = true;
 };
 
-// What a peer staged. A view.
+// The data that a peer has staged. A view.
 struct Staged {
   std::span<const std::byte> bytes;
   bool claimable = false;  // see Stager

@@ -1,6 +1,6 @@
-// Calls on symmetric arrays: every rank reads, and for all_reduce writes, everybody's arrays where
-// they are. Two meetings a call: all arrays are ready; all have been read. all_to_all has one more
-// for every further round.
+// Calls on symmetric arrays. Every rank reads all ranks' arrays directly, and for all_reduce also
+// writes them. A call has two meetings: all arrays are ready, and all have been read. all_to_all
+// has one more meeting for each further round.
 #include <span>
 
 #include "engines/algorithm/scratch.h"
@@ -15,11 +15,11 @@ using engine::until;
 
 namespace {
 
-// Of a round of symmetric_swap, in bytes: what a rank keeps is still in its caches when it is put
-// into place.
+// Bytes of one round of symmetric_swap. The data that a rank keeps is then still in its caches when
+// it is put into place.
 constexpr std::size_t kSwapBytes = std::size_t{2} << 20;
 
-// Announces stage `step` of the call and waits until everybody has.
+// Announces stage `step` of the call, and waits until all ranks have announced it.
 Task meet(ShmGroup& group, const Call& call, std::uint64_t step) {
   group.stage(call, step);
   for (int peer = 0; peer < group.size(); ++peer) {
@@ -31,7 +31,7 @@ Task meet(ShmGroup& group, const Call& call, std::uint64_t step) {
   }
 }
 
-// `count` elements of everybody's input, from byte `offset` on, reduced to all of `outs`.
+// Reduces `count` elements of all ranks' inputs, from byte `offset` on, into each of `outs`.
 void reduce_peers(ShmGroup& group,
                   const Call& call,
                   std::span<void* const> outs,
@@ -52,8 +52,8 @@ void reduce_peers(ShmGroup& group,
 
 }  // namespace
 
-// Each rank reduces its part of the array and writes it into everybody's output. Only the part's
-// owner reads that part of the inputs, so that in place needs no care.
+// Each rank reduces its part of the array and writes it into all ranks' outputs. Only the owner of
+// a part reads that part of the inputs, so the call also works in place.
 Task symmetric_all_reduce(ShmGroup& group, Call call) {
   const Turn turn(group, call);
   co_await until([&] { return group.may_write(call); });
@@ -67,14 +67,14 @@ Task symmetric_all_reduce(ShmGroup& group, Call call) {
   const std::size_t part = ((s.count + line - 1) / line + n - 1) / n * line;
   const StepRange mine = range_of(static_cast<std::uint64_t>(group.rank()), part, s.count);
   const core::Stores stores = stores_for(bytes_of(s));
-  // A block at a time: where it stays in the caches, it is copied to the others from there.
+  // Each block is copied to the others while it is in the caches.
   const std::size_t block =
       (stores == core::Stores::kStreaming ? kChunkBytes : kChunkBytes / 4) / element;
   const std::span<void*> outs(group.outs(), n);
   for (std::size_t at = 0; at < mine.length; at += block) {
     const std::size_t count = std::min(block, mine.length - at);
     const std::size_t offset = (mine.first + at) * element;
-    for (std::size_t i = 0; i < n; ++i) {  // this rank's own first
+    for (std::size_t i = 0; i < n; ++i) {  // this rank's output first
       const int peer = static_cast<int>((static_cast<std::size_t>(group.rank()) + i) % n);
       outs[i] = group.peer_out(peer, call, bytes_of(s)) + offset;
     }
@@ -89,7 +89,7 @@ Task symmetric_reduce(ShmGroup& group, Call call) {
   const auto& s = call.signature;
   const std::size_t bytes = bytes_of(s);
   const bool scatters = engine::has_parts(s.kind);
-  // At the front of its input, a result would overwrite what the first rank has yet to read.
+  // At the front of its input, a result would overwrite data that the first rank has not read yet.
   const bool waits = scatters && call.out == call.in && group.rank() != 0;
   const algorithm::Scratch kept(waits ? bytes : 0);
   co_await until([&] { return group.may_write(call); });
@@ -135,8 +135,9 @@ Task symmetric_move(ShmGroup& group, Call call) {
   group.saw_everybody(call);
 }
 
-// In rounds, each a piece of every part. A rank whose array is exchanged in place keeps what it has
-// read until everybody has read that round's pieces: nobody needs to know who works in place.
+// Works in rounds, each with a piece of every part. A rank that works in place keeps the data of a
+// round until all ranks have read that round's pieces. So no rank needs to know which ranks work in
+// place.
 Task symmetric_swap(ShmGroup& group, Call call) {
   const Turn turn(group, call);
   const auto n = static_cast<std::size_t>(group.size());
@@ -156,7 +157,7 @@ Task symmetric_swap(ShmGroup& group, Call call) {
   const std::uint64_t rounds = steps_for(bytes, piece);
   for (std::uint64_t round = 0; round < rounds; ++round) {
     const StepRange range = range_of(round, piece, bytes);
-    for (std::size_t i = in_place ? 1 : 0; i < n; ++i) {  // its own part stays where it is
+    for (std::size_t i = in_place ? 1 : 0; i < n; ++i) {  // in place, its own part stays
       const std::size_t peer = (rank + i) % n;
       std::byte* const to =
           in_place ? kept.get() + peer * range.length : out + peer * bytes + range.first;
