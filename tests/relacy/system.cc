@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "foundation/os/futex.h"
+#include "foundation/os/process/scheduling.h"
 #include "hocket/run_clock.h"
 #include "simulator.h"
 
@@ -45,6 +46,9 @@ bool heavy_fence() noexcept {
   return relacy::has_heavy_fence;
 }
 bool register_for_heavy_fence() noexcept { return relacy::has_heavy_fence; }
+
+// The simulator has no processors.
+bool leave_processors(std::span<const int>, std::size_t) noexcept { return false; }
 
 }  // namespace hocket::os
 

@@ -23,7 +23,12 @@ class Processors {
       if (CPU_ISSET(i, &all_)) numbers_.push_back(i);
     }
   }
-  ~Processors() { sched_setaffinity(0, sizeof(all_), &all_); }
+  ~Processors() { use_all(); }
+  void use_all() const { sched_setaffinity(0, sizeof(all_), &all_); }
+  bool uses_all() const {
+    cpu_set_t now;
+    return sched_getaffinity(0, sizeof(now), &now) == 0 && CPU_EQUAL(&now, &all_);
+  }
   std::size_t count() const { return numbers_.size(); }
   // From its return on this thread runs there and nowhere else.
   void keep_to(std::size_t i) const {
@@ -96,6 +101,22 @@ TEST(HostControl, WhoWaitsOnTheSameProcessorIsKnownOnce) {
   EXPECT_FALSE(b.shares_processor(Asks::kCaller));  // a has not said so again
   EXPECT_TRUE(c.shares_processor(Asks::kCaller));   // b
   EXPECT_TRUE(a.shares_processor(Asks::kCaller));   // c
+}
+
+TEST(HostControl, ARankLeavesTheProcessorOfAnother) {
+  const Processors processors;
+  if (processors.count() < 2) GTEST_SKIP() << "there is one processor";
+  const auto segment = segment_of(2);
+  HostControl a(segment, 0), b(segment, 1);
+  b.set_may_spin(true);
+  processors.keep_to(0);
+  EXPECT_FALSE(a.shares_processor(Asks::kCaller));
+  processors.use_all();
+  EXPECT_FALSE(b.shares_processor(Asks::kCaller));
+  EXPECT_TRUE(processors.uses_all());
+  processors.keep_to(0);
+  EXPECT_FALSE(a.shares_processor(Asks::kCaller));
+  EXPECT_TRUE(b.shares_processor(Asks::kCaller));  // it has nowhere to go
 }
 
 TEST(HostControl, TheBackgroundAsksAboutItsOwnCallerAndTellsNothing) {

@@ -2,15 +2,18 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <new>
+#include <vector>
 
 #include "foundation/base/deadline.h"
 #include "foundation/base/interrupt.h"
 #include "foundation/os/process/process_exit.h"
+#include "foundation/os/process/scheduling.h"
 #include "hocket/error.h"
 #include "membership/control/host_layout.h"
 #include "membership/control/kept_facts.h"
@@ -160,7 +163,26 @@ bool HostControl::shares_processor(Asks who) noexcept {
     // keeps it from being taken to be here forever.
     if (calls) there.store(-1, std::memory_order_relaxed);
   }
-  return shares;
+  if (!shares || !calls || !may_spin_ || !move_away(here)) return shares;
+  own.store(sched_getcpu(), std::memory_order_relaxed);
+  return false;
+}
+
+// The kernel leaves two ranks that spin on one processor there, though another is idle.
+bool HostControl::move_away(int here) noexcept {
+  const std::int64_t now = steady_ns();
+  if (now < moves_again_at_) return false;
+  moves_again_at_ = now + kMovePause.count();
+  try {
+    std::vector<int> taken{here};
+    for (int i = 0; i < ranks_; ++i) {
+      const int there = lines_[i].running_on.load(std::memory_order_relaxed);
+      if (i != self_ && there >= 0) taken.push_back(there);
+    }
+    return os::leave_processors(taken, static_cast<std::size_t>(self_));
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
 }
 
 void HostControl::publish_world(std::uint64_t offset) noexcept {

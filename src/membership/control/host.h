@@ -154,7 +154,8 @@ class HostControl {
   }
   // True if a waiting rank of this host was last seen on this thread's processor, so that spinning
   // keeps out the awaited rank. A caller announces its processor, and reads the others'
-  // announcements once each. A background thread also checks its own rank's caller.
+  // announcements once each. If the ranks have a processor each, it moves to one where no rank was
+  // seen. A background thread also checks its own rank's caller.
   enum class Asks : std::uint8_t { kCaller, kBackground };
   bool shares_processor(Asks who) noexcept;
   // Used if there are more ranks than processors. A caller that continues after a yield announces
@@ -432,12 +433,15 @@ class HostControl {
   int ranks_ = 0;
   int places_ = 0;
   static constexpr std::chrono::nanoseconds kBusyFor = std::chrono::seconds(1);
+  static constexpr std::chrono::nanoseconds kMovePause = std::chrono::milliseconds(50);
+  bool move_away(int here) noexcept;
   static std::int64_t steady_ns() noexcept {
     return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
   }
 
   bool may_spin_ = false;
   // This rank's own; ns of the steady clock.
+  std::int64_t moves_again_at_ = 0;  // ns of the steady clock; of the calling thread
   base::Atomic<std::int64_t> busy_until_{0};
   base::Atomic<std::int64_t> lost_from_{0};  // the last time that it lost its processor
   base::Atomic<std::int64_t> lost_to_{0};

@@ -25,6 +25,11 @@ ProcessorSet ProcessorSet::allowed() {
   return {};
 }
 
+bool ProcessorSet::restrict_this_thread() const noexcept {
+  return ::syscall(
+             SYS_sched_setaffinity, 0, words_.size() * sizeof(std::uint64_t), words_.data()) == 0;
+}
+
 std::optional<ProcessorSet> ProcessorSet::parse(std::string_view list) {
   ProcessorSet set;
   while (!list.empty()) {

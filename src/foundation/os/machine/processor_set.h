@@ -16,6 +16,8 @@ class ProcessorSet {
 
   // The affinity mask of this thread; empty if the kernel does not tell it.
   static ProcessorSet allowed();
+  // Restricts this thread to these processors. False if the kernel refuses.
+  bool restrict_this_thread() const noexcept;
   // The kernel's list format, "0-3,8". Absent if the text is malformed or a number is too large.
   static std::optional<ProcessorSet> parse(std::string_view list);
   std::string text() const;

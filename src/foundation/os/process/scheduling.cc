@@ -6,6 +6,10 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <exception>
+#include <vector>
+
+#include "foundation/os/machine/processor_set.h"
 
 namespace hocket::os {
 namespace {
@@ -35,6 +39,24 @@ void take_short_turns() noexcept {
   attributes.nice = ::getpriority(PRIO_PROCESS, self);
   attributes.runtime = kTurn;
   ::syscall(SYS_sched_setattr, 0, &attributes, 0);
+}
+
+bool leave_processors(std::span<const int> taken, std::size_t choice) noexcept {
+  try {
+    const ProcessorSet allowed = ProcessorSet::allowed();
+    ProcessorSet others = allowed;
+    ProcessorSet kept;
+    for (const int processor : taken) kept.add(processor);
+    others -= kept;
+    const std::vector<int> numbers = others.numbers();
+    if (numbers.empty()) return false;
+    ProcessorSet target;
+    target.add(numbers[choice % numbers.size()]);
+    // The thread runs there once the first call returns, and stays when it may go elsewhere again.
+    return target.restrict_this_thread() && allowed.restrict_this_thread();
+  } catch (const std::exception&) {  // no memory
+    return false;
+  }
 }
 
 }  // namespace hocket::os
