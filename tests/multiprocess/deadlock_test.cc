@@ -16,6 +16,7 @@ using std::chrono::milliseconds;
 using Call = std::function<void(Communicator&)>;
 
 constexpr std::size_t kLong = 1 << 18;  // floats: sent only when the other side receives
+constexpr milliseconds kLate{300};
 
 // What a rank calls, which never ends by itself.
 struct Case {
@@ -32,34 +33,39 @@ void receive(Communicator& comm, int source) {
 const std::vector<Case>& cases() {
   static const std::vector<Case> all = {
       {"both receive", 2, [](Communicator& c) { receive(c, 1 - c.rank()); }},
-      {"a circle of three", 3,
-       [](Communicator& c) { receive(c, (c.rank() + 1) % 3); }},
-      {"both send what is long", 2,
+      {"a circle of three", 3, [](Communicator& c) { receive(c, (c.rank() + 1) % 3); }},
+      {"both send what is long",
+       2,
        [](Communicator& c) { c.send(std::vector<float>(kLong), 1 - c.rank()); }},
-      {"a receive and a barrier", 2,
+      {"a receive and a barrier",
+       2,
        [](Communicator& c) { c.rank() == 0 ? receive(c, 1) : c.barrier(); }},
-      {"all receive from anybody", 3,
-       [](Communicator& c) { receive(c, kAnySource); }},
-      {"a probe and a receive", 2,
+      {"all receive from anybody", 3, [](Communicator& c) { receive(c, kAnySource); }},
+      {"a probe and a receive",
+       2,
        [](Communicator& c) {
          if (c.rank() == 0) return receive(c, 1);
          static_cast<void>(c.probe(0));
        }},
-      {"one waits for itself", 2,
+      {"one waits for itself",
+       2,
        [](Communicator& c) { c.rank() == 0 ? receive(c, 0) : c.barrier(); }},
-      {"another tag", 2,
+      {"another tag",
+       2,
        [](Communicator& c) {
          std::vector<float> array(kLong);
          if (c.rank() == 0) return c.send(array, 1, {.tag = 1});
          c.recv(array, 0, {.tag = 2});
        }},
-      {"a root that receives first", 3,
+      {"a root that receives first",
+       3,
        [](Communicator& c) {
          std::vector<float> array(kLong);
          if (c.rank() == 0) return receive(c, 1);
-         c.broadcast(array, 0);
+         c.broadcast(array, {.root = 0});
        }},
-      {"exchanges with the wrong neighbour", 3,
+      {"exchanges with the wrong neighbour",
+       3,
        [](Communicator& c) {
          std::vector<float> out(kLong), in(kLong);
          c.send_recv(out, (c.rank() + 1) % 3, in, (c.rank() + 1) % 3);
@@ -119,21 +125,23 @@ TEST(Deadlock, IsToldToThreads) {
 
 // What ends by itself, though a rank waits for long, or for one that waits itself.
 const std::vector<Case>& waits() {
-  constexpr milliseconds kLate{300};
   static const std::vector<Case> all = {
-      {"a late sender", 2,
+      {"a late sender",
+       2,
        [](Communicator& c) {
          if (c.rank() == 0) return receive(c, 1);
          std::this_thread::sleep_for(kLate);
          c.send(std::vector<float>(3), 0);
        }},
-      {"a chain that ends", 3,
+      {"a chain that ends",
+       3,
        [](Communicator& c) {
          if (c.rank() < 2) receive(c, c.rank() == 0 ? 1 : kAnySource);
          if (c.rank() == 2) std::this_thread::sleep_for(kLate);
          if (c.rank() > 0) c.send(std::vector<float>(3), c.rank() - 1);
        }},
-      {"more small messages than there is room for", 2,
+      {"more small messages than there is room for",
+       2,
        [](Communicator& c) {
          std::vector<float> array(256);
          if (c.rank() == 0) {
@@ -145,7 +153,8 @@ const std::vector<Case>& waits() {
          c.recv(array, 0, {.tag = 2});
          for (int i = 0; i < 2000; ++i) c.recv(array, 0, {.tag = 1});
        }},
-      {"a long message for one that is late", 2,
+      {"a long message for one that is late",
+       2,
        [](Communicator& c) {
          std::vector<float> array(kLong * 16);
          for (int i = 0; i < 3; ++i) {

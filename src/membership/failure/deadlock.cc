@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "engine/kinds.h"
@@ -21,7 +22,7 @@ using control::GroupControl;
 // The members of a group that are in blocking calls, and of these the ones that cannot go on.
 class Standstill {
  public:
-  explicit Standstill(const GroupControl& group);
+  explicit Standstill(GroupControl& group);
 
   bool contains(int member) const { return is_stuck_[index(member)]; }
   std::vector<int> members() const;
@@ -34,14 +35,14 @@ class Standstill {
   bool waits_for_stuck(int member, std::int32_t peer) const;
   bool needs(int member, std::uint64_t sequence, int other) const;
 
-  const GroupControl& group_;
+  GroupControl& group_;
   std::vector<std::optional<GroupControl::ShownCall>> calls_;
   std::vector<bool> is_stuck_;
   std::vector<bool> is_lost_;  // sends no more
 };
 
 // The greatest set whose members all wait for members: all who block, less those who can go on.
-Standstill::Standstill(const GroupControl& group) : group_(group) {
+Standstill::Standstill(GroupControl& group) : group_(group) {
   const control::Succession succession(group);
   for (int i = 0; i < group.size(); ++i) {
     calls_.push_back(group.is_here(i) ? group.blocking(i) : std::nullopt);
@@ -143,7 +144,7 @@ std::string calls_of(const GroupControl& group, const std::vector<int>& members)
 }  // namespace
 
 bool DeadlockSearch::is_due() noexcept {
-  if (next_ == base::Deadline::never()) next_ = base::Deadline::in(kBegin);
+  if (next_.is_never()) next_ = base::Deadline::in(kBegin);
   return next_.has_passed();
 }
 
