@@ -1,11 +1,11 @@
 // NVSHMEM as far as hocket uses it, between processes of one host, over memory that is none of a
 // GPU's. Like the real one it waits for all PEs without an end.
 //
-// // FAKE_NVSHMEM_VERSION: reports another version.
-// // FAKE_NVSHMEM_APART=1: no PE maps another's heap.
-// // FAKE_NVSHMEM_HANG=start or malloc: PE 1 never returns from that call.
-// // FAKE_NVSHMEM_DIE=malloc: the process of PE 1 dies there.
-// // FAKE_NVSHMEM_FAIL=start or team: the call of PE 1 returns 7, and the others wait.
+// FAKE_NVSHMEM_VERSION: reports another version.
+// FAKE_NVSHMEM_APART=1: no PE maps another's heap.
+// FAKE_NVSHMEM_HANG=start or malloc: PE 1 never returns from that call.
+// FAKE_NVSHMEM_DIE=malloc: the process of PE 1 dies there.
+// FAKE_NVSHMEM_FAIL=start or team: the call of PE 1 returns 7, and the others wait.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
