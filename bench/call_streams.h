@@ -1,4 +1,4 @@
-// What the ranks of failure_latency do until one of them dies: one kind of call over and over.
+// The calls of the ranks of failure_latency until one of them dies: one kind of call over and over.
 #pragma once
 
 #include <array>
@@ -18,6 +18,6 @@ inline constexpr std::array kCallStreamNames{
 
 // Call until a call throws. After the first everybody knows everybody, and `started` is counted up.
 void call_on_hosts(hocket::Communicator& comm, CallStream kind, std::atomic<int>& started);
-// The same with arrays of GPU rank % Gpu::count(), on one stream. Each call is waited for, but
-// those of kAsync: there 100 calls are.
+// The same with arrays of GPU rank % Gpu::count(), on one stream. Each call is waited for; with
+// kAsync, each batch of 100 calls.
 void call_on_gpus(hocket::Communicator& comm, CallStream kind, std::atomic<int>& started);

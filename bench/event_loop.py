@@ -1,8 +1,8 @@
-"""What pending works cost an event loop: ``hocket run -n 2 -- python bench/event_loop.py``.
+"""The cost of pending works for an event loop: ``hocket run -n 2 -- python bench/event_loop.py``.
 
 Rank 0 has 100 receives pending in one loop of asyncio. Rank 1 answers one every half a millisecond,
-and it is asked for anew. Meanwhile one task measures how late it is when it sleeps for a
-millisecond, another how long a turn of the loop takes. The same with nothing pending comes first.
+and it is posted again. Meanwhile one task measures how late it is when it sleeps for a millisecond.
+Another measures how long a turn of the loop takes. The same without pending receives comes first.
 """
 
 import asyncio

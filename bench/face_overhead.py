@@ -1,9 +1,10 @@
-"""What calls from Python cost the host: hocket's, prepared ones, and through cupyx.distributed's face.
+"""Host time of calls from Python: hocket's, prepared ones, and through cupyx.distributed's face.
 
-``hocket run -n 2 -- python bench/face_overhead.py [--arrays numpy|cupy|torch] [--original PORT]``:
-microseconds a call on arrays of 8 bytes (PyTorch's on GPUs), the least of many rounds, all measured in
-turn. The face takes no tensors of PyTorch. ``--original``: on CuPy's arrays, CuPy's own communicator
-too, which meets at that port. It prints a table on rank 0, and fails where results are wrong.
+``hocket run -n 2 -- python bench/face_overhead.py [--arrays numpy|cupy|torch] [--original PORT]``.
+Prints microseconds a call on arrays of 8 bytes (PyTorch's on GPUs), the least of many rounds. All
+cases take turns. The face takes no tensors of PyTorch. ``--original``: on CuPy's arrays, also
+measures CuPy's own communicator, which meets at that port. It prints a table on rank 0, and fails
+if results are wrong.
 """
 
 import argparse

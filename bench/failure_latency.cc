@@ -1,16 +1,18 @@
-// How long after a rank's death the others hear of it.
+// Measures how long after a rank's death the others hear of it.
 //
 //     failure_latency [-n RANKS] [--rounds N] [--gib 0,1,8] [--seed S] [--rebuild] [--hosts H]
 //                     [--namespaces A,B,... --at ADDRESS] [--device cuda]
 //
-// A round is a job of its own: its ranks make one kind of call over and over, one of them holds so
-// much memory, and at a random point it is killed by SIGKILL. A sample is the time from just before
-// the kill to where a survivor has its PeerDied in hand, by the host's one clock. With --rebuild,
-// to where it has rebuilt the communicator and gone through a barrier of the next. With --hosts the
-// ranks take this machine for so many hosts. With --namespaces each is a network namespace of that
-// name (`ip netns`; needs root), joined as the user has joined them; ADDRESS is the first one's.
-// With --device cuda the calls are on arrays in the memory of GPUs, one a rank (HOCKET_ENGINES
-// chooses the engine), and waited for.
+// A round is a separate job. Its ranks make one kind of call over and over, and one of them holds
+// so much memory. At a random point SIGKILL kills that rank. A sample is the time from just before
+// the kill until a survivor has caught its PeerDied, by the host's one clock.
+//
+// --rebuild      until it has rebuilt the communicator and passed a barrier of the next one
+// --hosts        the ranks take this machine for so many hosts
+// --namespaces   each host is a network namespace of that name (`ip netns`; needs root), connected
+//                by the user; ADDRESS is the first one's
+// --device cuda  the calls are on arrays in GPUs' memory, one GPU a rank, and the ranks wait for
+//                them (HOCKET_ENGINES selects the engine)
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <getopt.h>
@@ -59,7 +61,7 @@ struct Options {
 
 constexpr int kMaxRanks = 64;
 
-// What the processes of a round share.
+// State that the processes of a round share.
 struct Board {
   std::atomic<int> ready{0};
   std::array<std::atomic<std::int64_t>, kMaxRanks> heard_at{};  // ns; 0: not
@@ -68,7 +70,7 @@ struct Board {
 
 std::int64_t now_ns() { return Clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
 
-// Memory in ordinary pages, all of them touched.
+// Allocates memory in ordinary pages, and touches all of them.
 void hold_memory(double gib) {
   const auto bytes = static_cast<std::size_t>(gib * (1 << 30));
   if (bytes == 0) return;
@@ -133,7 +135,7 @@ void move_to(const std::string& name) {
       }
       board.heard_at[at] = now_ns();
       board.signal[at] = error.signal();
-      // Who ends right away would be missed in the barrier by those who are still in it.
+      // If a rank ended right away, ranks that are still in the barrier would miss it.
       if (round.rebuild) std::this_thread::sleep_for(std::chrono::milliseconds(50));
       _exit(error.rank() == round.victim ? 0 : 1);
     } catch (const hocket::Aborted&) {

@@ -1,9 +1,10 @@
 """Fourier transforms on a GPU that ranks share, or on a GPU a rank.
 
-``python bench/fft_gpu.py [--ranks 2] [--gpus 1] [--threads] [N ...]``. Complex double, N^3, from slabs to
-slabs of the other axis. First one rank transforms the whole, then all transform it together. On one GPU, what
-that takes longer is the transpose, which is set against a plain copy of the whole array; on several it is said
-how many times as quick as one they are. Ranks are processes, or threads of one. Needs CuPy.
+``python bench/fft_gpu.py [--ranks 2] [--gpus 1] [--threads] [N ...]``. Complex double, N^3, from
+slabs to slabs of the other axis. First one rank transforms the whole, then all transform it
+together. On one GPU the extra time is the transpose, which is compared with a plain copy of the
+whole array. On several GPUs it prints the speedup over one. Ranks are processes, or threads of one.
+Needs CuPy.
 """
 
 import argparse

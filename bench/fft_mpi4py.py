@@ -2,11 +2,11 @@
 
     mpirun -n 2 python bench/fft_mpi4py.py [--rounds 9] [N ...]
 
-Complex double, N^3 (128 and 256), forward, from slabs of the first axis to slabs of the second, which is how
-mpi4py-fft leaves its result; both plan with FFTW's measuring. Milliseconds a transform, the median of the
-rounds with their middle half; a round of each is as many transforms as take some tenths of a second, and its time
-that of the slowest rank. It ends with an error where the results differ. Needs mpi4py-fft (``apt install
-libfftw3-dev libopenmpi-dev; pip install mpi4py mpi4py-fft``).
+Complex double, N^3 (128 and 256), forward, from slabs of the first axis to slabs of the second, as
+mpi4py-fft leaves its result. Both plan with FFTW's measuring. Prints milliseconds a transform: the
+median of the rounds with their middle half. A round of each is as many transforms as take some
+tenths of a second; its time is the slowest rank's. It ends with an error if the results differ.
+Needs mpi4py-fft (``apt install libfftw3-dev libopenmpi-dev; pip install mpi4py mpi4py-fft``).
 """
 
 import argparse
@@ -30,7 +30,7 @@ def slowest(seconds):
 
 
 def a_call(call, calls):
-    """Seconds, the slowest rank's. Nobody begins before all are there."""
+    """Returns seconds, the slowest rank's. No rank begins before all are there."""
     WORLD.Barrier()
     begin = time.perf_counter()
     for _ in range(calls):

@@ -1,11 +1,11 @@
 """Calls in CUDA graphs by ranks that are threads: several to a GPU, or beside NCCL's ways.
 
-``python bench/gpu_ranks.py --ranks 4`` on two GPUs puts two ranks on each: what more ranks than there
-are GPUs would take, but for the links that ranks of a GPU share. ``--nccl``, with a GPU a rank: NCCL too,
-on plain memory, on memory registered with it, and in windows (symmetric memory of its own kind, NCCL 2.27
-and later). Sizes are bytes of the larger of a rank's arrays, float32. Everything takes turns; of a case
-the table has the median of the batches, of each the slowest rank. All results are checked, over poison.
-Needs CuPy.
+``python bench/gpu_ranks.py --ranks 4`` on two GPUs puts two ranks on each. This shows the time that
+four GPUs would need, except for the links that ranks of a GPU share. ``--nccl``, with a GPU a rank:
+NCCL too, on plain memory, on memory registered with it, and in windows (NCCL's symmetric memory,
+2.27 and later). Sizes are bytes of the larger of a rank's arrays, float32. All cases take turns.
+The table has the median of a case's batches; a batch counts the slowest rank. All results are
+checked, over poison. Needs CuPy.
 """
 
 import argparse
@@ -141,7 +141,7 @@ class Ways:
 
 
 class Turns:
-    """What the ranks share: a place to meet, and times."""
+    """State that the ranks share: a meeting point, and times."""
 
     def __init__(self, size):
         self.barrier = threading.Barrier(size)

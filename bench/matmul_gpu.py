@@ -1,8 +1,9 @@
 """Products of matrices on GPUs, a rank each, beside ranks that multiply as much each by itself.
 
-``python bench/matmul_gpu.py [--ranks 2] [--dtype float64 ...] [N ...]``. N x N by N x N: all by rows, all by
-columns, and A by columns with B by rows. The last column is the speed beside that of ranks which multiply
-their share alone, by PyTorch. Results are checked against rows of the whole product. Needs PyTorch.
+``python bench/matmul_gpu.py [--ranks 2] [--dtype float64 ...] [N ...]``. N x N by N x N: all by
+rows, all by columns, and A by columns with B by rows. The last column is the speed beside ranks
+that multiply their share alone, by PyTorch. Results are checked against rows of the whole product.
+Needs PyTorch.
 """
 
 import argparse

@@ -1,7 +1,7 @@
-// A plain program that knows its few tasks alone: all_reduce, reduce_scatter, all_gather, broadcast
-// and all_to_all of float32 in ordinary memory, between the ranks of a host. It has no checks, no
-// failures and no other kinds of call. `hocket bench --compare bare` measures it beside hocket, as
-// the mark to come near to for long arrays.
+// A plain program for a few tasks: all_reduce, reduce_scatter, all_gather, broadcast and all_to_all
+// of float32 in ordinary memory, between the ranks of a host. It has no checks, no failures and no
+// other kinds of call. `hocket bench --compare bare` measures it beside hocket, as the mark that
+// hocket should come near to for long arrays.
 //
 // There are several ways, and the quickest is found by trying all when the arrays are made:
 //

@@ -12,7 +12,7 @@
 namespace hocket::cli::bench {
 namespace {
 
-// A resource: a plan with the arrays that it was made for, as FFTW wants room of its own.
+// A resource: a plan with the arrays that it was made for, as FFTW needs arrays with its alignment.
 class Transform {
  public:
   Transform(std::ptrdiff_t n, bool is_transposed) {
@@ -84,7 +84,8 @@ class Fftw final : public Library {
     bound.upload = [=] {
       std::copy_n(in, share * n * n, reinterpret_cast<std::complex<double>*>(transform->in));
     };
-    // What is transposed lies by the second axis, then the first; here the first comes first.
+    // A transposed result is ordered by the second axis, then the first; here the first comes
+    // first.
     bound.download = [=] {
       const auto* const made = reinterpret_cast<const std::complex<double>*>(transform->out);
       if (!is_transposed) {

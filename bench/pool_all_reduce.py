@@ -17,7 +17,7 @@ from hocket.compat.tike_communicators import ThreadPool
 
 
 def scheme(executor, x):
-    """What every worker of tike's does."""
+    """The work of every worker of tike."""
 
     def worker(_):
         total = 0

@@ -8,7 +8,7 @@
 
 namespace hocket::bench {
 
-// What a process has in memory, in KiB; 0 where there is no such process.
+// Resident memory of a process, in KiB; 0 if there is no such process.
 inline long resident_kib(pid_t process) {
   std::ifstream status("/proc/" + std::to_string(process) + "/status");
   for (std::string word; status >> word;) {

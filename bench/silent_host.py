@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""How long after a host has fallen silent the others go on without it.
+"""Measures how long after a host has fallen silent the others go on without it.
 
     silent_host.py [--hosts 3] [-n 2] [--rounds 10] [--silence 3]
 
-Hosts are network namespaces behind a router (needs root), `-n` ranks each. While all are in a stream
-of calls, whatever goes to one host or comes from it begins to disappear, at a random point, as where
-its power or its cable is gone. Told for each round, and in the end for all, by the machine's one
-clock from just before that: when the last of the other hosts' ranks had its PeerDied (or was called
-out of its call by another that had), and when the last of them had gone through a barrier of the
-rebuilt communicator. `--silence`: HOCKET_SILENCE, seconds.
+Hosts are network namespaces behind a router (needs root), `-n` ranks each. While all make calls,
+all packets to and from one host begin to disappear, at a random point, as if its power or cable had
+failed. Two times are printed for each round, and in the end for all, by the machine's one clock
+from just before that. First: until the last of the other hosts' ranks had its PeerDied, or another
+rank's error had ended its call. Second: until the last of them had passed a barrier of the rebuilt
+communicator. `--silence`: HOCKET_SILENCE, seconds.
 """
 
 import argparse

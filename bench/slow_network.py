@@ -1,9 +1,9 @@
-"""What 8 bits an element save on a slow network.
+"""Measures the time that 8 bits an element save on a slow network.
 
-On rank R of two hosts (or network namespaces; with one kernel set UCX_TLS=tcp,self):
-``python bench/slow_network.py R HOST:PORT KEYFILE``, where rank 0 is HOST and the key file was made
-by ``hocket key``. Milliseconds for the mean of 16 MiB of float32, the least of several rounds, and
-the largest error of the compressed one beside its bound.
+On rank R of two hosts (or network namespaces; with one kernel set UCX_TLS=tcp,self): ``python
+bench/slow_network.py R HOST:PORT KEYFILE``. Rank 0 is HOST, and ``hocket key`` made the key file.
+Prints milliseconds for the mean of 16 MiB of float32, the least of several rounds. Prints also the
+largest error of the compressed one beside its bound.
 """
 
 import sys
@@ -35,7 +35,7 @@ def main(rank, address, key):
     comm.all_reduce(exact, op="avg")
     comm.compressed_all_reduce(compressed, op="avg")
     error = float(np.abs(exact - compressed).max())
-    ranges = np.array([np.ptp(mine)])  # of the whole array: at least that of any block
+    ranges = np.array([np.ptp(mine)])  # range of the whole array, at least as large as of any block
     comm.all_reduce(ranges)
     bound = float(ranges[0]) / 254 / comm.size + 1e-5
     assert error <= bound, (error, bound)

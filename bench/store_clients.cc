@@ -1,5 +1,5 @@
-// How many clients a store takes: as many as are asked for join, set a key, meet at a barrier and
-// get a neighbour's key, each in a thread of its own; the server is another process.
+// Measures a store under many clients. The given number of clients join, set a key, meet at a
+// barrier and get a neighbour's key, each in a separate thread. The server is another process.
 //
 //     store_clients [CLIENTS [ADDRESS]]
 //
@@ -49,11 +49,11 @@ double seconds_since(Clock::time_point begin) {
   while (true) ::pause();
 }
 
-// Clients connect a few at a time: a crowd of them would overflow the system's queue
-// (net.core.somaxconn), and those wait for a second until TCP tries again.
+// Clients connect a few at a time. A crowd would overflow the system's queue (net.core.somaxconn),
+// and clients beyond it wait for a second until TCP tries again.
 constexpr int kConnectors = 16;
 
-// What the threads of the clients share.
+// State that the threads of the clients share.
 struct Run {
   hocket::StoreClientOptions options;
   pid_t server = 0;

@@ -2,9 +2,10 @@
 
     torchrun --nproc-per-node 2 bench/torch_gloo.py [--sizes 8,64K,64M] [--bind]
 
-Microseconds a call, the median of the rounds; a round of each backend is as many calls as take some
-milliseconds, and its time that of the slowest rank. It prints a table on rank 0, ends with an error
-where results are wrong, and says for how many rows hocket needs at most half of gloo's time.
+Prints microseconds a call, the median of the rounds. A round of each backend is as many calls as
+take some milliseconds; its time is the slowest rank's. It prints a table on rank 0, and ends with
+an error if results are wrong. It also prints for how many rows hocket needs at most half of gloo's
+time.
 """
 
 import argparse

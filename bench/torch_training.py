@@ -183,7 +183,9 @@ def train(how, kind, groups):
 
 
 def profile(how, training):
-    """What some steps put on the GPU, and how much of the communication runs beside other kernels."""
+    """Returns the GPU work of some steps, and how much of the communication runs beside other
+    kernels.
+    """
     activities = [torch.profiler.ProfilerActivity.CUDA]
     with torch.profiler.profile(activities=activities) as profiler:
         for _ in range(3):
@@ -217,7 +219,7 @@ def profile(how, training):
 
 
 def covered(spans):
-    """How long at least one of the spans lasts."""
+    """Returns the time that at least one of the spans covers."""
     total, until = 0.0, float("-inf")
     for first, last in sorted(spans):
         total += max(0.0, last - max(first, until))

@@ -1,12 +1,12 @@
 """all_reduce over TCP between two hosts, beside Open MPI: hocket's and MPI's turns alternate.
 
-The hosts are two network namespaces of this machine, joined by a pair of virtual interfaces, each
-kept to half of the processors; needs root, iproute2, UCX and Debian's Open MPI:
-``python bench/two_hosts.py [--ranks 2] [--sizes 8,65536] [--turns 15]``. While one library is
-measured the other's ranks sleep. A turn is the mean of the middle half of some calls, each after a
-barrier, as rank 0 has it; the table has the medians of the turns, and the middle half of the ratios
-of neighbouring turns. The build folder's bin/ has to be in PATH. On a busy machine run it under
-``nice -n -20``.
+The hosts are two network namespaces of this machine, joined by a pair of virtual interfaces. Each
+is kept to half of the processors. Needs root, iproute2, UCX and Debian's Open MPI: ``python
+bench/two_hosts.py [--ranks 2] [--sizes 8,65536] [--turns 15]``. While one library is measured the
+other's ranks sleep. A turn is the mean of the middle half of some calls, each after a barrier, as
+measured on rank 0. The table has the medians of the turns, and the middle half of the ratios of
+neighbouring turns. The build folder's bin/ has to be in PATH. On a busy machine run it under ``nice
+-n -20``.
 """
 
 import argparse
@@ -73,7 +73,7 @@ def make_hosts(names):
 
 
 def processors_of(host):
-    """Half of those that this process may use, as taskset wants them."""
+    """Returns half of the processors that this process may use, in taskset's form."""
     mine = sorted(os.sched_getaffinity(0))
     half = max(1, len(mine) // 2)
     share = mine[:half] if host == 0 else mine[half:2 * half] or mine
@@ -138,7 +138,7 @@ def start_mpi(folder, hosts, ranks):
     program = folder / "ranks"
     subprocess.run(["mpicxx.openmpi", "-O2", "-std=c++20", "-DOMPI_SKIP_MPICXX",
                     HERE.with_name("two_hosts_mpi.cc"), "-o", program], check=True)
-    # How mpirun reaches "hosts": by namespace.
+    # Gives mpirun its way to the "hosts": by namespace.
     agent = folder / "agent"
     agent.write_text(
         "#!/bin/sh\nhost=$1; shift\n"

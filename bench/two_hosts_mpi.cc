@@ -30,8 +30,8 @@ int main(int argc, char** argv) {
           in.data(), out.data(), static_cast<int>(count), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
       if (i >= 0) times.push_back(MPI_Wtime() - begin);
     }
-    // The mean of the middle half: which rank is first out of the barrier may change from call to
-    // call, and the middle one be of either kind.
+    // Takes the mean of the middle half. The rank that leaves the barrier first may change from
+    // call to call, so the median alone could be of either kind.
     std::sort(times.begin(), times.end());
     const auto quarter = static_cast<std::ptrdiff_t>(times.size() / 4);
     const auto middle = static_cast<double>(times.size()) - 2.0 * static_cast<double>(quarter);

@@ -1,8 +1,8 @@
 #!/bin/sh
-# aarch64_wheel.sh: tries the AArch64 wheel of dist (tools/wheel.sh --arch aarch64 makes it where there
-# is none) on an emulated machine with Debian 13's kernel and Python: `hocket doctor`, and a program of
-# two ranks. A whole machine, as qemu's emulation of programs alone lacks set_robust_list, without which
-# ranks that are processes do not learn of each other's end. Takes a minute or two. Needs Debian's
+# aarch64_wheel.sh: tries the AArch64 wheel of dist (tools/wheel.sh --arch aarch64 makes it if there is
+# none) on an emulated machine with Debian 13's kernel and Python. It runs `hocket doctor`, and a program
+# of two ranks. It needs a whole machine: qemu's emulation of programs alone lacks set_robust_list, without
+# which ranks that are processes do not learn of each other's end. Takes a minute or two. Needs Debian's
 # qemu-system-arm and cpio.
 set -eu
 cd "$(dirname "$0")/.."

@@ -3,9 +3,9 @@
 
     tools/busy_neighbours.py --seconds 600 --busy 128     # PATH and PYTHONPATH as for the tests
 
-For each silence (HOCKET_SILENCE) a job of two pretended hosts with two ranks each makes calls, all of
-them at the same time. The crowd comes when all have joined, and leaves when the time is over. Exit
-status 1 where a call failed.
+For each silence (HOCKET_SILENCE) there is a job of two pretended hosts with two ranks each, which
+makes calls. All jobs run at the same time. The crowd comes when all have joined, and leaves when
+the time is over. Exit status 1 if a call failed.
 """
 
 import argparse
@@ -40,7 +40,7 @@ if rank == 0:
 """
 
 
-# Until it is killed, or whoever started it has been.
+# Runs until it is killed, or its parent has ended.
 BUSY = r"""
 import os, sys
 while os.getppid() == int(sys.argv[1]):

@@ -4,9 +4,9 @@
     tools/chaos.py campaign --seed 7 --job 31          # the job that failed, once more
     tools/chaos.py tables FILE...                      # into docs/reliability.md
 
-A job's ranks, forked from here, play the rounds of its plan (campaign_plan.py, campaign_rank.py). What
-each must end with is computed from the plan, never from what came. Between rounds they go on with
-those that are left. It takes no more of the processor than `--cores`.
+A job's ranks, forked from here, play the rounds of its plan (campaign_plan.py, campaign_rank.py).
+The end that each rank must have is computed from the plan, never from the outcome. Between rounds
+the survivors go on. The campaign takes no more of the processor than `--cores`.
 """
 
 import argparse
@@ -47,7 +47,7 @@ class Running:
     def __init__(self, job):
         self.job = job
         self.plan = list(job.plan())
-        self.ends = collections.defaultdict(dict)  # by round: what each rank told, by rank
+        self.ends = collections.defaultdict(dict)  # by round: each rank's report, by rank
         self.finished, self.wrong, self.rest = set(), [], b""
         self.codes, self.processes = {}, {}
 
@@ -123,7 +123,7 @@ class Running:
 
     # --- Watching ---------------------------------------------------------------------------------
     def listen(self, seconds):
-        """Takes what was told; false when nobody is left who could tell anything."""
+        """Reads the ranks' reports; returns false if no rank is left that could report."""
         if not select.select([self.pipe], [], [], seconds)[0]:
             return True
         with contextlib.suppress(BlockingIOError):
@@ -167,7 +167,7 @@ class Running:
         return max(self.ends, default=0)
 
     def give_up(self):
-        """What hangs is shown and ended."""
+        """Records the stacks of processes that hang, and ends them."""
         for rank, pid in self.processes.items():
             self.wrong.append((self.last_round(), f"rank {rank} hangs"))
             self.wrong.append((self.last_round(), chaos_stacks.stacks_of(pid)))
@@ -199,14 +199,16 @@ class Running:
             lines.append(self.line(round_, heard, wrong))
         self.judge_ends(lines[-1])
         if self.is_ended_by_ucx():
-            # What the others said of that is as right as it can be; nothing of it is judged.
+            # The others' reports of that cannot be better; they are not judged.
             for line in lines:
                 line["known"], line["wrong"] = bool(line["wrong"]), []
         return lines
 
     def is_ended_by_ucx(self):
-        """Whether a rank was ended by an assertion of UCX (1.13): on an answer to a dying one that had
-        just begun to connect, on a connection that breaks while it is closed."""
+        """Returns true if an assertion of UCX (1.13) ended a rank. One fails on an answer to a
+        dying process that had just begun to connect, another on a connection that breaks
+        while it is closed.
+        """
         return any(
             code == -signal.SIGABRT and re.search(
                 r"\b(uc[pts]|tcp)_\w+\.[ch]:\d+ +Assertion",
@@ -235,7 +237,7 @@ class Running:
                             "exception": 1}.get(dies[rank], -signalled)
             else:
                 expected = 0
-            # Nor does MPI end in good order where a call has been given up for good.
+            # Nor does MPI end in good order after a call has been abandoned.
             if code != expected and (rank, code) != (-1, 1):
                 last["wrong"].append(f"rank {rank} ended with status {code}, not {expected}")
         left = [] if self.job.place == "mpi" else os.listdir(self.temporary)
@@ -251,7 +253,9 @@ class Running:
 
 
 def leftovers():
-    """What must be the same before and after: named shared memory, names of sockets, descriptors."""
+    """Returns all that must be the same before and after: named shared memory, names of sockets,
+    descriptors.
+    """
     shared = sorted(name for name in os.listdir("/dev/shm") if "hocket" in name)
     with open("/proc/net/unix") as file:
         sockets = [line for line in file if f"hocket-chaos-{os.getpid()}" in line]
@@ -274,7 +278,7 @@ def usable_places(wanted, count_gpus):
 
 
 def throttle(began, cores):
-    """Sleeps until this process and its children have had no more than their part."""
+    """Sleeps until this process and its children have used at most their part."""
     spent = sum(used.ru_utime + used.ru_stime for used in (
         resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)))
     time.sleep(max(0.0, spent / cores - (time.monotonic() - began)))

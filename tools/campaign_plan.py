@@ -1,7 +1,7 @@
-"""What is done in a round of the campaign, to whom, and what must come of it.
+"""Rounds of the campaign: the fault, its victims, and the required outcome.
 
-A round is drawn from seed, job and number, by all ranks and by the judge alike; nothing of it is
-agreed while the job runs. A rank is known by its number in the job, which it keeps when others die.
+All ranks and the judge draw the same round from seed, job and number. The job does not agree on any
+of it while it runs. A rank is known by its number in the job, which it keeps when others die.
 """
 
 import itertools
@@ -9,8 +9,8 @@ import random
 import signal
 from typing import NamedTuple
 
-PATIENT = 30.0  # the deadline where nobody is to be late
-SHORT = 0.5  # where somebody is
+PATIENT = 30.0  # the deadline if no rank is late
+SHORT = 0.5  # if a rank is late
 SILENCE = 3.0
 REASON = "the loss is not a number"
 
@@ -23,11 +23,12 @@ ON_GPUS = "refused a call that others had put on their GPUs"
 class Harm(NamedTuple):
     """A value: what must come of a harm.
 
-    `kind`: how every survivor's calls end; "right": with right results and nothing else. `named`:
-    the error names a victim. `word`: its text has this. `dies`: the signal that the victim dies of,
-    0 where it ends by itself, -1 where it lives; `own`: how its calls end then. `waits`: survivors wait
-    their deadline out. `usable`: the communicator is, afterwards. `closes`: the victim closes its
-    communicators before it ends, and survivors may hear of that first: an Aborted that says so."""
+    `kind`: how every survivor's calls end; "right": with right results and nothing else.
+    `named`: the error names a victim. `word`: its text contains this. `dies`: the signal that
+    kills the victim, 0 if it ends by itself, -1 if it lives; `own`: how its calls end then.
+    `waits`: survivors wait until their deadline. `usable`: the communicator stays usable.
+    `closes`: the victim closes its communicators before it ends. Survivors may hear of that
+    first: an Aborted that says so."""
 
     kind: str
     named: bool = True
@@ -76,7 +77,7 @@ HARMS = {
     "early return": Harm("PeerDied", word=LEFT, dies=0, closes=True),
     "exception": Harm("PeerDied", word="raised", dies=0, closes=True),
     "exception in a thread": Harm("PeerDied", word="raised", dies=0, closes=True),
-    # Of one rank to another host: lost for each other, or found again.
+    # One rank's connection to another host is cut: they lose each other, or connect again.
     "connection cut": Harm("PeerDied", named=False, own="PeerDied"),
 }
 DEADLY = [name for name, harm in HARMS.items()
@@ -87,7 +88,7 @@ OF_PROCESSES = ("stop and continue", "stop", "stop within a call", "full disk")
 OF_THREADS = [name for name in SOFT if name not in OF_PROCESSES]
 # Open MPI 4.1 writes where it should not when the parts of a collective do not fit together.
 BY_MPI = [name for name in OF_THREADS if HARMS[name].kind != "Mismatch"]
-# By place; what a job's last round holds, from which nobody goes on, comes second.
+# By place. The second list has the faults of a job's last round, after which no rank goes on.
 PLACES = {"threads": (OF_THREADS, ["early return", "exception in a thread"]), "shm": (SOFT, []),
           "algorithm": (SOFT, []), "pretended": (SOFT, ["connection cut"]),
           "namespaces": (SOFT, ["connection cut"]), "mpi": (BY_MPI, []),
@@ -105,7 +106,7 @@ DIFFERENT = {
 }
 CALLS = ["all_reduce", "all_reduce", "maximum", "broadcast", "all_gather", "reduce",
          "reduce_scatter", "all_to_all", "gather", "scatter", "ring", "many", "things", "barrier"]
-# No rank ends them before all have come, so that nobody is a call ahead.
+# No rank ends these calls before all have come, so no rank is a call ahead.
 TOGETHER = ["all_reduce", "maximum", "all_gather", "all_to_all", "barrier"]
 NOT_BY_MPI = ("ring", "many", "things")
 COUNTS = [1, 3, 100, 1000, 1000, 20_000]
@@ -119,8 +120,8 @@ class Call(NamedTuple):
 
 
 class Round(NamedTuple):
-    """A value. `members` are those of the group that comes to harm, in its order; `before` is called
-    in good order, `during` in turn until the harm shows; `different` is what a mismatch is made of.
+    """A value. `members` are the ranks of the round's group, in its order. `before` is called in
+    good order, `during` in turn until the fault shows. `different` describes a mismatch.
     """
 
     number: int
@@ -139,7 +140,7 @@ class Round(NamedTuple):
 
     @property
     def helper(self):
-        """Who stops the victim, or wakes it up."""
+        """The rank that stops the victim, or wakes it up."""
         return self.survivors[0]
 
 
@@ -152,7 +153,7 @@ class Job(NamedTuple):
     size: int
     hosts: tuple
     rounds: int
-    may_mount: bool  # a small disk, seen by nobody else
+    may_mount: bool  # a small disk that no other process sees
 
     @staticmethod
     def draw(seed, number, places, gpus, may_mount):
@@ -166,7 +167,7 @@ class Job(NamedTuple):
                    draw.choice([8, 20, 60]) if place != "mpi" else 200, may_mount)
 
     def plan(self):
-        """The rounds, in turn. Who has died is in no later one."""
+        """Yields the rounds, in turn. A rank that has died is in no later one."""
         draw = random.Random(f"{self.seed}:{self.number}:rounds")
         soft, at_last = PLACES[self.place]
         soft = ["none", *(name for name in soft if name != "full disk" or self.may_mount)]
@@ -209,7 +210,9 @@ class Job(NamedTuple):
 
 
 def judge(round_, rank, said, heard):
-    """What is wrong with the end that `rank` told; `heard` has those of all members, by rank."""
+    """Returns the errors in the end that `rank` reported; `heard` has the reports of all
+    members, by rank.
+    """
     harm = HARMS[round_.harm]
     is_victim = rank in round_.victims
     kind, word = harm.own if is_victim else harm.kind, harm.word
@@ -246,15 +249,17 @@ def judge(round_, rank, said, heard):
 
 
 def was_told(said, heard):
-    """Whether the rank that is blamed had heard of a thread's end itself, while it was in an earlier call,
-    and had left for it."""
+    """Returns true if the blamed rank had heard of a thread's end in an earlier call, and had
+    left because of it.
+    """
     return OF_A_THREAD in heard.get(said["culprit"], {}).get("text", "")
 
 
 def judge_missing(round_, said, heard):
-    """Who is said to be missing: the victim, and whoever came to the call too late for the first whose
-    deadline passed. A rank that is stopped within a call may have done its part for some, so that
-    others wait for those who still wait in that call."""
+    """Checks the ranks that are reported as missing: the victim, and any rank that came to the
+    call after the first deadline. A rank that is stopped within a call may have done its part
+    for some of the others. Then others wait for those that still wait in that call.
+    """
     missing = set(said["missing"])
     if round_.harm == "stop within a call":
         return []

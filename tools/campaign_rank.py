@@ -1,7 +1,8 @@
-"""What a rank of the campaign does: rounds, each with a group of its own that comes to harm.
+"""A rank of the campaign: it plays rounds, each with a new group that suffers a fault.
 
-It tells the runner by lines of JSON in a named pipe how each round ended. Ranks see each other's
-places in a shared file, so that whoever is to be late or asleep is so until the others have ended.
+It reports the end of each round to the runner, as lines of JSON in a named pipe. Ranks see each
+other's progress in a shared file. So a rank that must be late or asleep stays so until the others
+have ended.
 """
 
 import ctypes
@@ -130,7 +131,7 @@ class Rank:
         try:
             self.board.mark("here", round_.number + 1)
             if round_.harm == "killed while a group is made" and victim:
-                # Who finds it dead ends the calls of all, the barrier before as well.
+                # A rank that finds it dead ends the calls of all, also the barrier before.
                 self.board.await_marks(others, "here", round_.number + 1)
                 self.die()
             group = self.make_group()
@@ -179,12 +180,13 @@ class Rank:
         getattr(self.calls, call.name)(call.count, call.root)
 
     def come_to_harm(self, group, harm, victim):
-        """How this rank's calls ended; None where the rank is to end with the round."""
+        """Returns how this rank's calls ended; None if the rank must end with the round."""
         round_ = self.round
         for i, call in enumerate(round_.before):
             self.call(call, i)
         if harm.waits or round_.harm == "stop and continue":
-            # What a rank has given may leave it only later, and who wakes it up may wait for that.
+            # Data that a rank gives may leave it only later, and the rank that wakes it up may wait
+            # for them.
             self.call(plans.Call("barrier", 0, 0), 0)
             self.board.mark("met", round_.number + 1)
         if harm.waits:
@@ -226,7 +228,7 @@ class Rank:
             self.call(round_.during[i % 3] if i < 300 else plans.Call("barrier", 0, 0), 10 + i)
 
     def receive_from_anybody(self, group):
-        """In one of the ways to do so; nobody sends."""
+        """Receives in one of several ways; no rank sends."""
         x = np.zeros(3)
         ways = [lambda: group.recv(x, tag=98), lambda: group.recv_async(x, tag=98).wait(),
                 lambda: group.recv_object(tag=98), lambda: group.probe(tag=98)]
@@ -272,7 +274,7 @@ class Rank:
         return members[rank] if 0 <= rank < len(members) else -1
 
     def next_call(self, group):
-        """How a call ends that is made after the round's end."""
+        """Returns how a call ends that is made after the round's end."""
         comm = self.base if group is None else group
         try:
             if plans.HARMS[self.round.harm].usable:
@@ -313,7 +315,8 @@ class Rank:
             self.do_stop(group)
 
     def do_stop(self, group):
-        # What it gave to the barrier may be on its way still, and who wakes it up stands there.
+        # Its data for the barrier may still be on the way, and the rank that wakes it up waits
+        # there.
         self.board.await_marks(self.round.survivors, "met", self.round.number + 1)
         self.board.harm()
         os.kill(os.getpid(), signal.SIGSTOP)
@@ -339,7 +342,7 @@ class Rank:
         group.abort(plans.REASON)
 
     def pending(self, group):
-        """A message that nobody sends; of the host, as those of GPUs have no tags."""
+        """A receive that no rank answers; of the host, as messages of GPUs have no tags."""
         source = (group.rank + 1) % group.size
         return group.recv_async(np.zeros(3), source, tag=99)
 
@@ -453,7 +456,7 @@ class Rank:
             time.sleep(0.005)
 
     def wake(self):
-        """After the round: whoever was stopped goes on when all others have ended."""
+        """After the round: a stopped rank goes on when all others have ended."""
         if self.round.harm in ("stop", "stop within a call") and self.rank == self.round.helper:
             self.board.await_marks(self.round.survivors, "ended", self.round.number + 1)
             self.rouse()
@@ -464,7 +467,7 @@ def round_different(different):
 
 
 def be(job, rank, folder, comm):
-    """True where the rank is to end at once, in good order."""
+    """Returns true if the rank must end at once, in good order."""
     player = Rank(job, rank, folder, comm)
     comm.deadline = plans.PATIENT
     early = player.run()

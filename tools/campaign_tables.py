@@ -14,7 +14,7 @@ import campaign_plan as plans
 
 PAGE = Path(__file__).parents[1] / "docs" / "reliability.md"
 PLACES = ["threads", "shm", "algorithm", "pretended", "namespaces", "mpi", "gpus"]
-# What a line's complaints are of, by words in them; the first that fits.
+# The kind of a line's complaint, by words in it; the first that fits.
 GRAVE = {"hang": "hangs", "wrong result": "WrongResult", "orphan": "orphan",
          "left behind": "left in"}
 

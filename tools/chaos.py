@@ -5,11 +5,12 @@
     tools/chaos.py --seed 7 --job 31       # the job that failed, once more
     tools/chaos.py campaign --help         # many faults a job, and tables of what came of them
 
-Each job has 2 to 6 ranks on 1 to 3 hosts (network namespaces, where root is there to make them, and
-pretended ones) or in threads or under mpirun or with arrays in GPUs' memory, and makes random calls whose results are known. While
-it joins, calls or ends, processes are killed or stopped, hosts cut off, connections cut. Every rank
-that is left must end in time, with right results or an error that fits the harm, and leave nothing
-behind. Exit status 1 where one did not: what it was is said, with its seed.
+Each job has 2 to 6 ranks and makes random calls whose results are known. The ranks are on 1 to 3
+hosts, in threads, under mpirun, or have arrays in GPUs' memory. Hosts are network namespaces, if
+root is there to make them, and pretended ones. While a job joins, calls or ends, processes are
+killed or stopped, hosts are cut off, and connections cut. Every survivor must end in time, with
+right results or an error that fits the fault, and leave nothing behind. Exit status 1 if one did
+not: the failure is printed, with its seed.
 """
 
 import argparse
@@ -55,7 +56,7 @@ SILENCE = 3.0
 STOPPED_DEADLINE = 1.0  # of calls, in jobs where somebody is stopped for longer
 STOPPED_FOR = 4.0
 PATIENT_DEADLINE = 60.0
-# What those that are left may end with, beside "done".
+# Errors that survivors may end with, beside "done".
 ALLOWED = {"none": [], "pause": [], "gap": [], "kill": ["PeerDied"], "kill two": ["PeerDied"],
            "stop": ["DeadlineExceeded", "PeerDied"],
            "stop and kill": ["PeerDied", "DeadlineExceeded"], "cut": ["PeerDied"],
@@ -66,7 +67,7 @@ KNOWN_AFTER = {"stop": STOPPED_DEADLINE, "stop and kill": STOPPED_DEADLINE, "cut
 
 
 class Job:
-    """One job: what it is to do, its processes, what they have told. A resource."""
+    """One job: its plan, its processes, their reports. A resource."""
 
     def __init__(self, seed, number, places, slack):
         self.seed, self.number, self.slack = seed, number, slack
@@ -121,7 +122,7 @@ class Job:
         return {"rank": rank, "size": self.size, "address": address, "key": self.key}
 
     def start(self, network):
-        """Starts the processes; true in each of them that is a rank and has ended as one."""
+        """Starts the processes. Returns true in a child that is a rank and has ended as one."""
         self.folder = tempfile.mkdtemp(prefix="hocket-chaos-")
         self.temporary = f"{self.folder}/tmp"
         os.mkdir(self.temporary)
@@ -249,8 +250,10 @@ class Job:
                 self.wrong.append(f"rank {rank} ended with status {code}")
 
     def ucx_gave_up(self, rank):
-        """Assertions of UCX (1.13) that end a process: on an answer to a dying one that had just begun
-        to connect, on a connection that breaks while it is closed. Nothing hinders them from here."""
+        """Finds assertions of UCX (1.13) that end a process. One fails on an answer to a dying
+        process that had just begun to connect, another on a connection that breaks while it
+        is closed. This tool cannot prevent them.
+        """
         with open(f"{self.folder}/out{rank}", errors="replace") as file:
             return re.search(r"\b(uc[pts]|tcp)_\w+\.[ch]:\d+ +Assertion", file.read())
 
@@ -285,7 +288,7 @@ class Job:
         self.listen(0)
 
     def give_up(self):
-        """What hangs is shown and ended."""
+        """Records the stacks of processes that hang, and ends them."""
         for rank, pid in self.processes.items():
             self.wrong.append(f"rank {rank} hangs at stage {self.stage(max(rank, 0))}")
             self.wrong.append(chaos_stacks.stacks_of(pid))
@@ -300,7 +303,7 @@ class Job:
         return KNOWN_AFTER.get(self.harm, 0)
 
     def world_rank(self, said):
-        """Whom an error names."""
+        """Returns the world rank that an error names."""
         if said["peer"] < 0 or said.get("group", "world") == "world":
             return said["peer"]
         return 2 * said["peer"] + said["rank"] % 2
@@ -357,7 +360,9 @@ class Job:
 
 @functools.cache
 def count_gpus():
-    """By a process of its own, as ranks that are forked from here must find no driver at work."""
+    """Asks a separate process, because ranks that are forked from here must find no driver at
+    work.
+    """
     found = subprocess.run(
         [sys.executable, "-c", "import cupy; print(cupy.cuda.runtime.getDeviceCount())"],
         capture_output=True, text=True, check=False)
@@ -365,7 +370,9 @@ def count_gpus():
 
 
 def leftovers():
-    """What must be the same before and after: named shared memory, names of sockets, children."""
+    """Returns all that must be the same before and after: named shared memory, names of sockets,
+    children.
+    """
     shared = {name for name in os.listdir("/dev/shm") if "hocket" in name}
     with open("/proc/net/unix") as file:
         sockets = [line for line in file if f"hocket-chaos-{os.getpid()}" in line]

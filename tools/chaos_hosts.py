@@ -1,4 +1,4 @@
-"""Where the ranks of a chaos job run, and what can be done to the way between them.
+"""The hosts on which the ranks of a chaos job run, and faults of the network between them.
 
 Hosts are network namespaces behind a router, where root is there to make them, or pretended ones
 (HOCKET_HOST). Connections are cut by taking hold of the victim's own sockets (pidfd_getfd).
@@ -59,7 +59,7 @@ class Namespaces:
         """Puts the calling process there."""
         with open(f"/run/netns/{self.name}-{host}") as space:
             done = LIBC.setns(space.fileno(), CLONE_NEWNET)
-        # /sys shows the interfaces of whoever mounts it; UCX looks there.
+        # /sys shows the interfaces of the process that mounts it; UCX looks there.
         if (done or LIBC.unshare(CLONE_NEWNS)
                 or LIBC.mount(b"none", b"/", None, MS_SLAVE | MS_REC, None)
                 or LIBC.umount2(b"/sys", MNT_DETACH)
@@ -99,7 +99,7 @@ def sockets_of(pid):
 
 
 def cut(pid, fd):
-    """Cuts the TCP connection that is descriptor `fd` of process `pid`; True where it was one."""
+    """Cuts the TCP connection that is descriptor `fd` of process `pid`; True if it was one."""
     try:
         process = os.pidfd_open(pid)
     except OSError:

@@ -1,7 +1,7 @@
-"""What one rank of a chaos job does: random calls with results that are known beforehand.
+"""One rank of a chaos job: it makes random calls with results that are known beforehand.
 
-All ranks draw the same calls from the same seed. What happens is told to the runner by datagrams; how
-far a rank has come stands in a shared file, eight bytes a rank.
+All ranks draw the same calls from the same seed. They report events to the runner by datagrams. A
+shared file has each rank's progress, in eight bytes for each rank.
 """
 
 import contextlib
@@ -139,7 +139,7 @@ class Calls:
             check("send_recv", out, own(before, self.number, count))
             return
         mine, theirs = self.own(count), self.xp.empty(count)
-        # What a stream has to send may wait for what comes behind it, so one rank begins.
+        # A stream may hold back a message until the calls after it, so one rank begins.
         calls = [lambda: self.comm.send_async(mine, after),
                  lambda: self.comm.recv_async(theirs, before)]
         for work in [call() for call in (calls if self.rank == 0 else calls[::-1])]:
@@ -188,7 +188,7 @@ CALLS = ["all_reduce", "all_reduce", "maximum", "broadcast", "all_gather", "redu
 
 
 def arrays_of(spec, rank):
-    """What makes a rank's arrays."""
+    """Returns the module that makes a rank's arrays."""
     if not spec.get("gpus"):
         return np
     import cupy

@@ -1,4 +1,4 @@
-"""What the threads of a process that hangs are in, for people, by gdb: as far as it can be had."""
+"""Prints the stacks of a process that hangs, for people, by gdb, if they can be had."""
 
 import contextlib
 import os

@@ -28,13 +28,11 @@ WARN_LINES = 400
 MAX_LINES = 600
 SUFFIXES = {".h", ".cc", ".cu", ".cuh", ".cpp", ".hpp"}
 
-# Layers that `engines/algorithm` must not know, whatever their place in the list.
-HIDDEN_FROM_ALGORITHM = ("foundation/os", "foundation/cuda")
-# In the wing of the engines, and none themselves: several engines are made of them.
-SHARED_BY_ENGINES = ("engines/algorithm", "engines/movement", "engines/nvshmem")
-COMPOSITION_ROOT = "calls/compose"
-# Public headers for programs that use another library anyhow, and that library's header; hocket.h
-# reaches none of them.
+# Layers that `algorithm` must not know, whatever their place in the list.
+HIDDEN_FROM_ALGORITHM = ("os", "cuda")
+COMPOSITION_ROOT = "compose"
+# Public headers for programs that use another library anyhow, and that library's header. hocket.h
+# includes none of them.
 VENDOR_HEADERS = {"mpi.h": ("mpi.h",)}
 # The public header for C, which knows C's headers alone.
 C_HEADERS = ("c.h", "c_operators.h")
@@ -105,7 +103,9 @@ def is_engine(layer: str) -> bool:
 
 
 def breach(own: str, other: str, layers: list[str]) -> str | None:
-    """What is wrong with layer `own` including a header of layer `other`; None where nothing is."""
+    """Returns the breach if layer `own` includes a header of layer `other`; None if it is
+    allowed.
+    """
     if own == other:
         return None
     if is_engine(other):

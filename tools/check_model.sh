@@ -1,15 +1,15 @@
 #!/bin/sh
 # check_model.sh [--fast] [ranks] [hosts]
 #
-# Has Spin walk through all orders in which things can happen, and then sees that it finds the mistakes
-# that can be put into the models. Every walk is whole.
-#   ranks  of one host, that join, meet in a barrier, abort or fail, and agree who goes on, while some
-#          of them end at any point (tests/model/ranks.pml); with 4 ranks, of which 2 may end, it takes
-#          two minutes and 1 GiB of memory. --fast: a few seconds, with 3 ranks, of which 2 may end
-#   hosts  that agree who goes on, while ranks end, and who speaks for a host with them, and hosts are
-#          cut off (tests/model/hosts.pml); 2 ends and a cut, five minutes and 1 GiB. --fast: a minute,
-#          with 2 ends, or with 1 and a cut
-# Without names: both. Without Spin (Debian: spin) it says so and ends well.
+# Lets Spin explore all orders of events. Then checks that it finds the mistakes that can be put into the
+# models. Every exploration is complete.
+#   ranks  The ranks of one host join, meet in a barrier, abort or fail, and agree on the survivors, while
+#          some of them end at any point (tests/model/ranks.pml). With 4 ranks, of which 2 may end, it
+#          takes two minutes and 1 GiB of memory. --fast: 3 ranks, of which 2 may end; a few seconds
+#   hosts  Hosts agree on the survivors and on their speakers, while ranks end and hosts are cut off
+#          (tests/model/hosts.pml). With 2 ends and a cut, it takes five minutes and 1 GiB. --fast: 2
+#          ends, or 1 end and a cut; a minute
+# Without names: both. Without Spin (Debian: spin) it reports that, and exits with 0.
 set -eu
 models=$(cd "$(dirname "$0")/.." && pwd)/tests/model
 command -v spin >/dev/null || { echo "check_model: there is no spin here; skipped"; exit 0; }
@@ -22,7 +22,7 @@ for argument in "$@"; do
     *) echo "check_model: unknown argument $argument; usage: $0 [--fast] [ranks] [hosts]" >&2; exit 2 ;;
   esac
 done
-# What Spin writes of hosts.pml is long: short walks are over before it were compiled any better.
+# Spin's code for hosts.pml is long. A short exploration ends sooner than a better compilation.
 optimise=-O2
 [ $fast = no ] || optimise=-O0
 work=$(mktemp -d)

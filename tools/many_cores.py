@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """many_cores.py: hocket beside Open MPI 5, MPICH 5 and Intel MPI on a machine with many cores.
 
-Each kind of call is measured at each size with each number of ranks, bound and unbound, all libraries in
-turns. A cell is hocket's time over that of the quickest other library: the greatest of the ratios to each,
-and each ratio the median of batches measured side by side. Marked are cells above 1.0 (*), and those that
-hocket did not finish (!). Kinds that a bare program has are measured beside it too, from 1 MiB on; there
-cells above 1.25 are marked.
+Each kind of call is measured at each size with each number of ranks, bound and unbound, all
+libraries in turns. A cell is hocket's time over the time of the quickest other library. It is the
+greatest of the ratios to each library, and each ratio is the median of batches measured side by
+side. Cells above 1.0 are marked with *, and those that hocket did not finish with !. Kinds that a
+bare program has are measured beside it too, from 1 MiB on; there cells above 1.25 are marked.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Job:
 
 
 def jobs_of(options: argparse.Namespace, processors: int) -> list[Job]:
-    """The runs that make the table, without those that have nothing to measure."""
+    """Returns the runs for the table, without runs that have nothing to measure."""
     jobs = []
     long = tuple(size for size in options.sizes if bytes_of(size) >= MIB)
     short = tuple(size for size in options.sizes if bytes_of(size) <= MIB)

@@ -1,12 +1,14 @@
 #!/bin/sh
-# many_cores.sh [OPTION ...]: measures hocket beside Open MPI 5, MPICH 5 and Intel MPI on a machine with many
-# cores, and marks what is slower than the quickest of them. --help lists the options.
-# many_cores.sh --pack FILE.tar.xz: packs a build, the programs that measure the others, and what of the MPIs
-# is needed to run, for a machine without a network, compilers or packages (.tar.zst and .tar will do, too):
+# many_cores.sh [OPTION ...]: measures hocket beside Open MPI 5, MPICH 5 and Intel MPI on a machine with
+# many cores, and marks each case in which hocket is slower than the quickest of them. --help lists the
+# options.
+# many_cores.sh --pack FILE.tar.xz: packs a build, the programs that measure the others, and the files of
+# the MPIs that are needed to run, for a machine without a network, compilers or packages (.tar.zst and
+# .tar work, too):
 #
 #   tar xf FILE.tar.xz && many_cores/tools/many_cores.sh --ranks 16,32 --seconds 500 --out figures
 #
-# That machine needs Linux on x86-64, a C library as new as the one here, and Python 3.9. Here
+# The target machine needs Linux on x86-64, a C library as new as the one here, and Python 3.9. Here
 # tools/setup.sh --peers and tools/build.sh must have run; HOCKET_BUILD names another build folder.
 set -eu
 start=$PWD
@@ -39,8 +41,8 @@ cp "$build/libexec/hocket/bench_bare" "$to/libexec/hocket"
 libraries_of() { ldd "$1" | sed -n 's/.* => \(\/[^ ]*\) .*/\1/p' | grep -vE '/lib(c|m|dl|rt|pthread)\.so'; }
 for library in $(libraries_of "$build/bin/hocket"); do cp -L "$library" "$to/lib"; done
 
-# keep MPI LAUNCHER FILE...: the files of an MPI, by patterns, and its measuring program. That is started by
-# a script that names the folder of its library, as no path in it stays true.
+# keep MPI LAUNCHER FILE...: packs the files of an MPI, by patterns, and its measuring program. A script
+# that sets the folder of its library starts the program, as no path in it stays true.
 keep() {
   mpi=$1 launcher=$2
   shift 2

@@ -1,8 +1,8 @@
 #!/bin/sh
 # relacy.sh [executions] [--gtest_filter=...]
 #
-# The lock-free parts over Relacy (tests/relacy), for minutes: each program as it is, and with every
-# mistake put in, is run so many times (200,000), each in another order. ctest's relacy_test does some
+# Runs the lock-free parts over Relacy (tests/relacy), for minutes. Each program runs unchanged, and with
+# every possible mutation, so many times (200,000), each in another order. ctest's relacy_test does some
 # hundreds to thousands.
 set -eu
 cd "$(dirname "$0")/.."

@@ -1,10 +1,10 @@
 #!/bin/sh
 # setup.sh [--no-tests] [--peers] [--aarch64]
 #
-# Installs what building and testing need and this machine lacks: Debian packages (as root, or with
-# sudo) and a Python virtual environment, .venv. --no-tests leaves out what only tests need. --peers adds
-# the libraries that `hocket bench --compare` measures beside, --aarch64 what tools/aarch64.sh compiles and
-# runs with. With everything in place it takes a moment and needs no rights.
+# Installs the packages for building and testing that this machine lacks: Debian packages (as root, or
+# with sudo), and a Python virtual environment, .venv. --no-tests leaves out the packages of tests. --peers
+# adds the libraries that `hocket bench --compare` measures. --aarch64 adds the compiler and emulator of
+# tools/aarch64.sh. If nothing is missing, it takes a moment and needs no rights.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -14,10 +14,9 @@ packages="
   libeigen3-dev libhwy-dev
   python3 python3-dev python3-venv"
 for_tests="libgtest-dev librapidcheck-dev libbenchmark-dev libucx0"
-# What is done without where it cannot be had: Clang, for the fuzz targets; Spin, for the model;
-# Relacy, for the lock-free parts; a Fortran compiler, for hocket's module of that language;
-# mmdebstrap, for the wheel in a bare Debian; the BLAS that is hardest to call from several threads;
-# an MPI; a network of several hosts.
+# Optional packages. Clang: for the fuzz targets; Spin: the model; Relacy: the lock-free parts; a Fortran
+# compiler: hocket's Fortran module; mmdebstrap: the wheel in a bare Debian; an MPI; iproute2: a network
+# of several hosts; the BLAS that is hardest to call from several threads.
 welcome="clang libclang-rt-dev spin relacy-dev gfortran mmdebstrap libopenblas0-serial
   openmpi-bin libopenmpi-dev iproute2"
 peers=
@@ -27,7 +26,7 @@ for argument in "$@"; do
     --peers)
       packages="$packages openmpi-bin libopenmpi-dev mpich libmpich-dev libfftw3-dev"
       packages="$packages libfftw3-mpi-dev libscalapack-openmpi-dev"
-      peers="openmpi5 mpich5 impi"  # whole MPIs in wheels, each in a folder of its own in .peers
+      peers="openmpi5 mpich5 impi"  # complete MPIs as wheels, each in a folder of .peers
       ;;
     --aarch64) packages="$packages g++-aarch64-linux-gnu qemu-user" ;;
     *)
@@ -40,7 +39,7 @@ done
 
 say() { echo "setup: $*"; }
 
-# missing PACKAGE...: those that are not installed.
+# missing PACKAGE...: prints the packages that are not installed.
 missing() {
   for package in "$@"; do
     state=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null) || state=
@@ -78,7 +77,7 @@ install() {
   quietly $apt_get install --no-install-recommends "$@"
 }
 
-# Whether packages can be installed without asking anybody.
+# True if packages can be installed without a question to the user.
 may_install() { [ "$(id -u)" -eq 0 ] || sudo -n true 2>/dev/null; }
 
 if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
@@ -115,8 +114,8 @@ END
   exit 1
 }
 
-# Whether .venv is one that was made here to the end and works: its interpreter runs, is the one that
-# it was made with, and can install packages and compile extensions.
+# True if .venv was made here completely and works. Its interpreter must run, be the one that it was
+# made with, and be able to install packages and compile extensions.
 stamp=.venv/requirements.txt
 venv_works() {
   [ -e "$stamp" ] && .venv/bin/python - 2>/dev/null <<'END'
@@ -128,7 +127,7 @@ assert os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h"))
 END
 }
 
-# Whether .venv has what is required: all of it was installed once, and is still there.
+# True if .venv has all requirements: they were installed once, and are still there.
 venv_is_complete() {
   cmp -s tools/requirements.txt "$stamp" && .venv/bin/python - 2>/dev/null <<'END'
 import importlib.metadata, re

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Makes a job stand still again and again, and looks whether hocket names the right rank and call.
 
-A job of some ranks makes collectives, each with a number that says which one it is. Each rank writes
-beside hocket, on a board of its own, which calls it has begun and ended. In each trial one rank, at
-random, is stopped by a signal at a random moment, or leaves a call out and does something else. Then
-`hocket top --json` and the warning of the ranks that wait (HOCKET_WARN=0.5) are held against the
-board. At the end the rank goes on, and so does the job.
+A job of some ranks makes collectives, each with a number that identifies it. Each rank also records
+the calls that it has begun and ended on a separate board. In each trial one rank, at random, is
+stopped by a signal at a random moment, or leaves a call out and does something else. Then `hocket
+top --json` and the warning of the waiting ranks (HOCKET_WARN=0.5) are compared with the board. At
+the end the rank goes on, and so does the job.
 
     tools/standstill.py --trials 200            # of each kind; prints a table
 """
@@ -214,11 +214,11 @@ def is_right_wait(job: Job, match: re.Match[str]) -> bool:
 
 
 def is_right_call(job: Job, seen: dict, rank: int, held: int) -> bool:
-    """Whether each rank is shown where the board says that it is, the one that holds up at `held`."""
+    """Returns true if each rank is shown at the board's position, the stopped rank at `held`."""
     for each in seen["ranks"]:
         group = each["groups"][each["doing"]]
         begun, ended = (int(n) for n in job.board[each["rank"], :2])
-        # A rank that was stopped between the board and hocket may be a step apart.
+        # A rank that was stopped between the board and hocket may differ by one step.
         apart = 1 if each["rank"] == rank else 0
         if abs(group["calls"] - begun) > apart:
             return False

@@ -1,10 +1,10 @@
 #!/bin/sh
-# wheel.sh [--arch ARCH] [--python PYTHON] [FOLDER]: makes the wheel that goes to others,
-# hocket-VERSION-cp311-abi3-manylinux_2_28_ARCH.whl, into FOLDER (dist): for Python 3.11 and later and
-# any distribution with glibc 2.28 (of 2018) or later. It has the Python package, the command, the
-# library with its headers, the GPU kernels if nvcc is here, and the shims for the MPIs whose headers
+# wheel.sh [--arch ARCH] [--python PYTHON] [FOLDER]: makes the wheel for distribution,
+# hocket-VERSION-cp311-abi3-manylinux_2_28_ARCH.whl, into FOLDER (dist). It is for Python 3.11 and later,
+# and any distribution with glibc 2.28 (of 2018) or later. It has the Python package, the command, and the
+# library with its headers. It has the GPU kernels if nvcc is here, and a shim for each MPI whose headers
 # are here. ARCH is this machine's, or aarch64 on an x86_64 one. PYTHON, such as python3.13t, gets a wheel
-# for its own version alone, which a free-threaded one needs. docs/notes/wheel.md says how it is made.
+# for its version alone, as a free-threaded one needs. docs/notes/wheel.md describes the build.
 set -eu
 cd "$(dirname "$0")/.."
 ARCH=$(uname -m) own= out=

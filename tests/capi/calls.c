@@ -206,7 +206,7 @@ static void messages(void) {
   CHECK_OK(hocket_work_wait(work));
   hocket_work_free(&work);
 
-  // Of any source and tag, and shorter than its array.
+  // From any source and tag, and shorter than its array.
   double three[3] = {-1, -2, -3};
   const hocket_array room = host_array(three, 3, HOCKET_FLOAT64);
   const hocket_call_options shorter = {.size = sizeof shorter, .allow_shorter = 1};

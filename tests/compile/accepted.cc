@@ -14,7 +14,7 @@
 using hocket::ArrayView;
 using hocket::ConstArrayView;
 
-// What cannot be written to is no output.
+// An array that cannot be written is no output.
 static_assert(std::is_convertible_v<std::vector<float>&, ArrayView>);
 static_assert(std::is_convertible_v<std::span<float>, ArrayView>);
 static_assert(!std::is_convertible_v<const std::vector<float>&, ArrayView>);

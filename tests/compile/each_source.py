@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Compiles each source by itself that a build compiled together with others.
 
-Such a source may use what another one includes, which nobody sees until it moves. What a build has
-compiled together, and how, its compile_commands.json says; here each source is read by the compiler
-alone, which makes nothing.
+Such a source may depend on the includes of another one, which stays unnoticed until it moves.
+compile_commands.json names the sources that a build compiled together, and the flags. Here the
+compiler reads each source alone, and writes no output.
 
 usage: each_source.py COMPILE_COMMANDS
 """
@@ -19,7 +19,7 @@ from pathlib import Path
 
 
 def sources_alone(commands: list[dict[str, str]]) -> list[tuple[Path, Path, list[str]]]:
-    """Of each source that was compiled with others: where it is, from where and how it is compiled."""
+    """Returns (source, directory, command) for each source that was compiled with others."""
     found = []
     for entry in commands:
         together = Path(entry["file"])
@@ -33,7 +33,7 @@ def sources_alone(commands: list[dict[str, str]]) -> list[tuple[Path, Path, list
 
 
 def errors_of(source: Path, directory: Path, words: list[str]) -> str:
-    """What the compiler says of it; nothing where it takes it."""
+    """Returns the compiler's errors, or "" if it accepts the source."""
     ran = subprocess.run([*words, "-fsyntax-only", "-O0", str(source)], cwd=directory,
                          capture_output=True, text=True, check=False)  # fmt: skip
     return f"{source}:\n{ran.stderr}" if ran.returncode != 0 else ""

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """exports_test.py INCLUDE LIBRARY INSIDE: what the shared library shows, against the public headers.
 
-LIBRARY is libhocket as it is installed, INSIDE the same with nothing hidden. Shown must be what the
-headers declare: all of it, and nothing else. What C was promised by version 0.1 stays.
+LIBRARY is libhocket as it is installed, INSIDE the same library with nothing hidden. It must export
+exactly the declarations of the headers. C functions of version 0.1 stay.
 """
 
 import re
@@ -12,7 +12,7 @@ from pathlib import Path
 
 PROMISED = Path(__file__).resolve().parents[1] / "capi" / "functions_0_1.txt"
 
-# What is shown beside functions: of a class declared in a header.
+# Exports of a class declared in a header, apart from its functions.
 OF_CLASS = re.compile(r"(?:typeinfo for |typeinfo name for |vtable for )?hocket::([A-Z]\w*)")
 FUNCTION = re.compile(r"hocket::([a-z]\w*)(?:\[abi:cxx11\])?\(")
 OPERATOR = re.compile(r"hocket::operator\W+\(hocket::([A-Z]\w*)")

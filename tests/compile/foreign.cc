@@ -1,4 +1,5 @@
-// Compiled otherwise than the library, it is told what hocket needs, and little else.
+// Compiled with other flags than the library. It sees the defines that hocket needs, and little
+// else.
 #if defined(PACKED)
 #pragma pack(1)
 #endif

@@ -1,5 +1,6 @@
-// Must not compile, and say why: each line that ends in `//!` with the words after it. All in one
-// compilation, so that each line has a type of its own: of equal ones only the first is told of.
+// Must not compile. Each line that ends in `//!` gives an error with the words after it. All lines
+// are in one compilation, so each line has its own type: of equal errors only the first is
+// reported.
 #include <hocket/hocket.h>
 
 #include <array>

@@ -188,7 +188,7 @@ std::string Buffers::check() const {
   return check_surroundings();
 }
 
-// That nothing but the result was written.
+// Checks that nothing except the result was written.
 std::string Buffers::check_surroundings() const {
   if (in_memory_ != in_before_) return "in was written to";
   if (!shape_.has_out) return {};

@@ -32,8 +32,9 @@ std::string describe(const Case& c);
 bool has_root(engine::Kind kind);
 bool reduces(engine::Kind kind);
 
-// A part of the result of a rank: `count` elements from `at` on are those that `source` brought
-// from `source_at` on; source -1: all ranks' reduced, or those of the first `ranks`.
+// A part of a rank's result: `count` elements from `at` on. They are the elements that `source`
+// gave, from `source_at` on. If source is -1, they are the reduction over all ranks, or over the
+// first `ranks`.
 struct Slice {
   std::size_t at = 0;
   std::size_t count = 0;
@@ -42,7 +43,7 @@ struct Slice {
   int ranks = 0;  // 0: all
 };
 
-// What a case means for one rank. Positions are elements.
+// A case as seen by one rank. Positions are elements.
 struct Shape {
   bool has_in = false, has_out = false;
   std::size_t in_count = 0, out_count = 0;
@@ -55,7 +56,7 @@ struct Shape {
 };
 Shape shape_of(const Case& c, int rank, int size);
 
-// A call with its memory, poisoned where nothing is to be read.
+// A call with its memory, which is poisoned outside the arrays.
 class Buffers {
  public:
   Buffers(const Case& c, int rank, int size, std::uint64_t sequence);
@@ -63,7 +64,7 @@ class Buffers {
   Buffers& operator=(const Buffers&) = delete;
 
   const engine::Call& call() const { return call_; }
-  // What is wrong with the result, or nothing.
+  // The error in the result, or an empty string.
   std::string check() const;
   // Overwrites everything; `is_scribbled` tells whether anybody has written since.
   void scribble();
@@ -87,8 +88,8 @@ class Buffers {
 // The same case, or where its result depends on the order of adding up, one with exact sums.
 Case in_any_order(Case c);
 
-// Makes the call on this rank and checks its result; throws what is wrong. Where the engine keeps
-// no order, `in_any_order` of the case.
+// Makes the call on this rank and checks its result; throws the error. An engine that keeps no
+// order runs `in_any_order` of the case.
 void run_case(const Seat& seat, const Case& c, std::uint64_t sequence);
 
 // Cases of one kind for `size` ranks: all dtypes, ops, counts, roots, in place and not.

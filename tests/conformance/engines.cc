@@ -23,10 +23,10 @@
 namespace hocket::conformance {
 namespace {
 
-// Messages between threads, as a provider makes them, with an engine on top of them.
+// Messages between threads, made by a provider, with an engine on top.
 class ThreadsTeam final : public Team {
  public:
-  // `hosts`: of each rank, where they are to seem to be on several; else empty.
+  // `hosts`: the pretended host of each rank; empty: all on one.
   struct Options {
     int size = 1;
     std::vector<int> hosts;
@@ -83,8 +83,8 @@ EngineCase local_case(std::string name, const algorithm::Tuning& tuning) {
   return threads_case<engines::local::LocalProvider>(std::move(name), tuning);
 }
 
-// Each algorithm of each collective is forced in one of these: the i-th of those that the
-// collective has. Small pieces make pipelines of short arrays too.
+// Each of these cases forces one algorithm for each collective: the i-th that the collective has.
+// Small pieces make pipelines even of short arrays.
 EngineCase forced_case(int i) {
   algorithm::Tuning tuning{.ordered = false, .scratch_bytes = 4000, .chunk_bytes = 600};
   for (const engine::Kind kind : kKinds) {
@@ -140,7 +140,7 @@ EngineCase hosts_case(std::string name,
 
 // Two hosts, the first with more ranks.
 int two_blocks(int rank, int size) { return rank < (2 * size + 2) / 3 ? 0 : 1; }
-// Of unequal numbers, not in blocks, the third with one rank; numbered as they like.
+// Hosts of different sizes, not in blocks, the third with one rank; arbitrary numbers.
 int scattered_hosts(int rank, int /*size*/) {
   constexpr std::array kHosts{7, 2, 2, 7, 5, 2, 7, 7};
   return kHosts[static_cast<std::size_t>(rank) % kHosts.size()];
@@ -296,7 +296,7 @@ EngineCase shm_processes(std::string name, Copies copies) {
 
 namespace ucx = engines::ucx;
 
-// Each rank with a worker of its own, as processes on different hosts have.
+// Each rank has its own worker, like processes on different hosts.
 class UcxTeam final : public Team {
  public:
   UcxTeam(const std::shared_ptr<const ucx::UcxLibrary>& library, int size, ucx::Bulk bulk) {
@@ -446,7 +446,7 @@ const std::vector<EngineCase>& engine_cases() {
     std::vector<EngineCase> all{
         local_case("local", {}),
         threads_case<engines::mail::MailProvider>("mail", {}),
-        // What is cheapest, in whatever order.
+        // The cheapest algorithm, with any order of the sum.
         local_case("local_unordered", {.network = algorithm::kTcp, .ordered = false}),
         forced_case(0),
         forced_case(1),
@@ -461,9 +461,9 @@ const std::vector<EngineCase>& engine_cases() {
         shm_threads("shm_messages", Carried::kByMessages),
         shm_processes("shm", Copies::kTwo),
         shm_processes("shm_single_copy", Copies::kOne),
-        // Each protocol gets its share of the sizes; then large arrays' protocols at all sizes,
-        // GPUs without NVLink, and packets in many rounds, by blocks of several threads; where
-        // counters of steps, flags and sweeps come round.
+        // Each protocol gets its share of the sizes. Then the protocols for large arrays run at all
+        // sizes, GPUs have no NVLink, and packets go in many rounds, by blocks of several threads.
+        // Counters of steps, flags and sweeps wrap around.
         peer_case("peer",
                   {.one_hop = 3000,
                    .two_hops = 100'000,

@@ -1,5 +1,5 @@
-// What the conformance tests run over: named ways to put a group of ranks in their seats. The list
-// is in engines.cc; to have another engine tested, add it there.
+// Engines under conformance test: named ways to give each rank of a group its engine. The list is
+// in engines.cc; to have another engine tested, add it there.
 #pragma once
 
 #include <array>
@@ -33,11 +33,11 @@ struct Seat {
   engine::CollectiveEngine* engine = nullptr;
   engine::PointToPoint* messages = nullptr;  // null: the case carries collectives alone
   Board* board = nullptr;
-  // Whether it adds floats up in the order of the ranks; else only exact sums can be told.
+  // Floats are added in the order of the ranks. If false, only exact sums can be compared.
   bool ordered = true;
 };
 
-// What a rank does; throws to fail.
+// The work of one rank. Throws to fail.
 using Body = std::function<void(const Seat&)>;
 
 struct EngineCase {
@@ -51,12 +51,12 @@ struct EngineCase {
 
 const std::vector<EngineCase>& engine_cases();
 
-// What makes the seats of a run: shared by threads, and destroyed after all of them have ended; or
-// one a process.
+// Makes the seats of a run. Threads share one team, which is destroyed after all of them have
+// ended; each process has a team of its own.
 class Team {
  public:
   virtual ~Team() = default;
-  virtual Seat seat(int rank) = 0;  // `board` is filled in by whoever runs it
+  virtual Seat seat(int rank) = 0;  // the caller sets `board`
 };
 // The usual `run`: every rank is a thread of this process.
 std::string run_threads(int size, std::unique_ptr<Team> team, const Body& body);
@@ -84,7 +84,7 @@ class Wait {
 void drive(const Seat& seat, engine::Task& task, const std::string& what);
 // Tests `message` until it is complete.
 engine::Envelope complete(const Seat& seat, engine::MessageId message, const std::string& what);
-// What has come for a receive like `wanted` and is not taken yet, waited for.
+// Waits for a message that matches `wanted` and has not been received yet.
 engine::Envelope await_message(const Seat& seat,
                                const engine::Envelope& wanted,
                                const std::string& what);

@@ -306,7 +306,7 @@ TEST_P(Messages, CancelledReceivesTakeNothing) {
   });
 }
 
-// The same while the message is coming in, of whatever length: nobody writes there afterwards.
+// The same while a message of any length is arriving: nothing is written there afterwards.
 TEST_P(Messages, CancelledReceivesStayAsTheyAre) {
   run([](const Seat& seat) {
     if (seat.size < 2 || seat.rank > 1) return;

@@ -53,7 +53,7 @@ void run_by_capacity(const peer::Step& step, AnyMachine& machine) {
   run_capacity<7>(step, machine);
 }
 
-// How many blocks a channel has.
+// Number of blocks of a channel.
 int roles_of(const peer::Step& step) {
   const bool small =
       peer::takes_small(step.protocol) || step.protocol == peer::Protocol::kReduceEven;

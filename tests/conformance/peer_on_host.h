@@ -1,5 +1,5 @@
-// The protocols of the engine `peer`, at work on the host: ranks are threads, staging is ordinary
-// memory, a block is one thread or a few. What runs is the source of the kernels.
+// Runs the protocols of the engine `peer` on the host. Ranks are threads, staging is ordinary
+// memory, and a block is one thread or a few. The code that runs is the source of the kernels.
 #pragma once
 
 #include <sys/mman.h>
@@ -17,7 +17,7 @@ namespace hocket::conformance {
 
 namespace peer = engines::peer;
 
-// What the threads of a block share.
+// State that the threads of a block share.
 struct HostBlock {
   explicit HostBlock(int threads) : barrier(threads) {}
   peer::Counters counters{};
@@ -83,7 +83,7 @@ class HostMachine {
     std::atomic_ref(halves[1]).store(packet.word[2] | std::uint64_t{packet.flag} << 32,
                                      std::memory_order_release);
   }
-  // Whole lines a thread, lane by lane: the one that ends a line comes last.
+  // Each thread moves whole lines, lane by lane. The lane that ends a line comes last.
   std::uint32_t first_lane() const {
     return static_cast<std::uint32_t>(thread_) * peer::kLanesOfLine;
   }

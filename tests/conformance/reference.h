@@ -179,7 +179,7 @@ T exactly_reduced(ReduceOp op, int ranks, const Number& number) {
   }
 }
 
-// NaN of any kind are alike, and so are the zeros: which of them it is depends on the order.
+// All NaNs are equal, and so are the two zeros, as either may result, depending on the order.
 template <typename T>
 bool alike(T a, T b) {
   if constexpr (Complex<T>) {
@@ -190,8 +190,8 @@ bool alike(T a, T b) {
   }
 }
 
-// What special values come to, in any order: one NaN makes NaN, also of min and max; the rest is
-// IEEE's arithmetic, as sums and products of the others are exact.
+// The result for special values, in any order. One NaN makes the result NaN, also for min and max.
+// Otherwise IEEE arithmetic applies, as sums and products of the other values are exact.
 template <typename T, typename Value>
 T specially_reduced(ReduceOp op, int ranks, const Value& value) {
   if constexpr (!std::integral<T> && !Complex<T>) {

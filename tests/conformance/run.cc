@@ -20,7 +20,8 @@ namespace {
 constexpr std::chrono::seconds kWatchdog{60};
 constexpr std::uint64_t kSpins = 32;
 constexpr std::uint64_t kYields = 128;
-// Who has slept is run again sooner than who has yielded, where many want the processor.
+// A thread that has slept is scheduled sooner than one that has yielded, if many want the
+// processor.
 constexpr std::chrono::microseconds kNap{20};
 constexpr std::uint64_t kLookEvery = 256;
 
@@ -113,7 +114,7 @@ std::string run_threads(int size, std::unique_ptr<Team> team, const Body& body) 
 
 namespace {
 
-// What the processes of a run share.
+// State that the processes of a run share.
 struct Shared {
   Board board;
   std::array<char[1024], kMostRanks>

@@ -36,8 +36,8 @@ TEST_P(Sequences, RandomProgramsMatchTheReference) {
   }
 }
 
-// Each rank abandons the call after another number of steps; from then on nobody may touch its
-// memory, which is overwritten and, under a sanitizer, watched.
+// Each rank abandons the call after a different number of steps. From then on no rank may touch its
+// memory, which is overwritten and watched by a sanitizer if one is on.
 void abandon(const Seat& seat, const Case& c, std::uint64_t steps) {
   const auto buffers = std::make_unique<Buffers>(c, seat.rank, seat.size, 1);
   engine::Task task = seat.engine->start(buffers->call());
@@ -47,7 +47,7 @@ void abandon(const Seat& seat, const Case& c, std::uint64_t steps) {
       pending = task.step() == engine::Poll::kPending;
     }
   } catch (const engine::EnvelopeMismatch&) {
-    // Of the messages that another rank took back, some may have come, and not the one before them.
+    // Another rank has withdrawn messages. Some may have arrived, without the one before them.
   }
   task.reset();
   buffers->scribble();

@@ -14,7 +14,7 @@ constexpr std::array<std::size_t, 7> kCounts{0, 1, 2, 3, 7, 64, 1000};
 constexpr std::size_t kLarge = 300'000;
 constexpr std::size_t kFairlyLarge = 50'000;
 
-// Elements of the whole array for kinds whose count is that of one; else of a rank's share.
+// True for kinds whose count is the elements of the whole array; false for a count per rank.
 bool counts_whole(Kind kind) {
   return kind == Kind::kBroadcast || kind == Kind::kReduce || kind == Kind::kAllReduce ||
          kind == Kind::kScan || kind == Kind::kExscan;

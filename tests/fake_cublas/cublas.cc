@@ -1,4 +1,4 @@
-// The calls that hocket makes. What does not fit together is refused as cuBLAS refuses it.
+// The calls that hocket makes. Arguments that do not fit together are refused as by cuBLAS.
 #include "arrays/matmul/cublas.h"
 
 #include <algorithm>
@@ -255,7 +255,7 @@ Status cublasLtMatrixLayoutDestroy(Layout layout) {
   return Status::kSuccess;
 }
 
-// Of factors of 8 bits alone, under the conditions that a GPU has.
+// Supports only factors of 8 bits, under the same conditions as a GPU.
 Status cublasLtMatmul(Handle handle,
                       Description description,
                       const void* alpha,

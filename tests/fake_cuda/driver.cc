@@ -204,7 +204,7 @@ extern "C" Result cuGetProcAddress_v2(
   return *function == nullptr ? Result::kNotFound : Result::kSuccess;
 }
 
-// What those ask who look for a driver without loading its table.
+// Functions for programs that look for a driver without loading its table.
 extern "C" Result cuDriverGetVersion(int* version) { return fake::driver_get_version(version); }
 extern "C" Result cuInit(unsigned flags) { return fake::init(flags); }
 extern "C" Result cuDeviceGetCount(int* count) { return fake::device_get_count(count); }

@@ -1,7 +1,7 @@
 // The parts of the fake driver. See CMakeLists.txt.
 //
-// Device memory is host memory at its own address; a stream is a thread with a queue of closures,
-// so that what is not ordered is really not; of kernels there are hocket's own few texts.
+// Device memory is host memory at its own address. A stream is a thread with a queue of closures,
+// so that work without an order really has none. The only kernels are hocket's own.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ std::vector<Entry> graph_functions();
 std::vector<Entry> kernel_functions();
 
 int device_count();
-// Of this thread's current context; -1 without one.
+// The device of this thread's current context; -1 without one.
 int current_device();
 
 template <typename F>

@@ -15,7 +15,7 @@ namespace {
 
 using hocket::cuda::Result;
 
-// What the driver's functions take: at most six numbers or pointers, which calls pass alike.
+// A function of the driver: at most six numbers or pointers, which are passed alike.
 using Any = Result (*)(
     std::uintptr_t, std::uintptr_t, std::uintptr_t, std::uintptr_t, std::uintptr_t, std::uintptr_t);
 

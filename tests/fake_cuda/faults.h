@@ -8,14 +8,14 @@ namespace fake {
 // `function`, which fails where `fake_cuda_fail` has been asked to make it. While the table is
 // made.
 void* breakable(const char* name, void* function);
-// What the environment asks for; once the table has been made.
+// Reads the faults that the environment asks for. Called once the table has been made.
 void read_faults();
 
 }  // namespace fake
 
-// For tests, found by dlsym. From now on the call of that name that is `first` (1: the next), and
-// the `count` - 1 after it, do nothing and return `result`. `first` 0: none does any more. Not 0:
+// For tests, found by dlsym. The `count` calls of that name, starting with call `first` from now
+// (1: the next), do nothing and return `result`. `first` 0: no more failures. Returns nonzero if
 // there is no such function.
 extern "C" int fake_cuda_fail(const char* name, long first, long count, int result);
-// How often it has been called; -1: there is no such function.
+// Number of calls so far; -1: there is no such function.
 extern "C" long fake_cuda_calls(const char* name);

@@ -20,7 +20,7 @@ Lanes& known() {
   return made;
 }
 
-// What one stream adds is seen whole by the others: else two might wait for each other.
+// Makes one addition atomic for other streams. Otherwise two streams might wait for each other.
 std::mutex& adding() {
   static std::mutex& made = *new std::mutex;
   return made;

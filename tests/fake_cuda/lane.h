@@ -1,4 +1,4 @@
-// What a stream of the fake driver works off: a thread with a queue of closures.
+// The worker of a stream of the fake driver: a thread with a queue of closures.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@
 
 namespace fake {
 
-// How a stream stands to those of the default, as its flags say.
+// Relation of a stream to the default stream, given by its flags.
 enum class Kind { kLegacy, kBlocking, kNonBlocking };
 
 // A resource: its thread ends once all work is done that came before `close`. Any thread. It lives
@@ -34,7 +34,7 @@ class Lane : public std::enable_shared_from_this<Lane> {
   // Runs `work` after all that came before, here and on the lanes that the default stream's rules
   // name.
   void add(Work work);
-  // Whether all that came before has ended, there, too, for the default stream.
+  // True if all earlier work has ended, also on the default stream if this one waits for it.
   bool is_empty() const;
   // The thread ends when it is through; nothing may be added.
   void close();
@@ -49,7 +49,7 @@ class Lane : public std::enable_shared_from_this<Lane> {
   Lane(Kind kind, int device);
   struct Item {
     Work work;  // none: the end
-    // Lanes, and how much of them has to have ended.
+    // Lanes, and the amount of their work that must have ended.
     std::vector<std::pair<std::shared_ptr<Lane>, std::uint64_t>> after;
   };
   void put(Item item);
@@ -69,7 +69,7 @@ class Lane : public std::enable_shared_from_this<Lane> {
 
 // All lanes that have not ended.
 std::vector<std::shared_ptr<Lane>> lanes();
-// While it is held nobody adds anything.
+// Blocks all additions while it is held.
 std::unique_lock<std::mutex> hold_launches();
 // The legacy default stream of a device.
 std::shared_ptr<Lane> legacy_lane(int device);

@@ -1,4 +1,4 @@
-// Device memory: anonymous pages, or a memfd where it is to be shared.
+// Device memory: anonymous pages, or a memfd if it is shared.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -49,8 +49,8 @@ Result allocate(DevicePtr* at, std::size_t bytes) {
   note(*at, bytes, current_device());
   return Result::kSuccess;
 }
-// FAKE_CUDA_STILL: memory is allocated and freed when all streams have ended, and nobody launches
-// meanwhile, as with an H100's driver.
+// FAKE_CUDA_STILL: memory is allocated and freed when all streams have ended, with no launch
+// meanwhile, like an H100's driver.
 bool is_still() {
   static const bool asked = std::getenv("FAKE_CUDA_STILL") != nullptr;
   return asked;
@@ -156,7 +156,7 @@ Result granularity(std::size_t* unit, const AllocationProperties*, Granularity) 
   *unit = kUnit;
   return Result::kSuccess;
 }
-// Whose memory it is can be told from its name, in whatever process.
+// The name tells the device of the memory, in any process.
 constexpr const char* kName = "fake_cuda_%d";
 int device_of(AllocationHandle handle) {
   char link[64], name[64] = {};

@@ -1,5 +1,5 @@
-// The kernels of the engine `peer`, done by the host: the source of the kernels itself, over a
-// machine that is a thread a block. What is compiled for GPUs is looked at for its names alone.
+// The kernels of the engine `peer`, executed by the host: the same source, with a thread for each
+// block. Of the code compiled for GPUs, only the names are read.
 #include <array>
 #include <cstdint>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// Streams and events: handles, which the driver gives anew once what they stood for is destroyed.
+// Streams and events: handles. The driver reuses a handle after its object is destroyed.
 #include <execinfo.h>
 #include <unistd.h>
 
@@ -162,7 +162,7 @@ Result event_record(Event event, Stream stream) {
     mark->has_passed.store(true, std::memory_order_release);
   });
 }
-// What it stands for now; null: nothing that could be waited for.
+// The current mark of the event; null: there is nothing to wait for.
 Result look_up(Event event, std::shared_ptr<Mark>& mark) {
   const std::lock_guard lock(Events::all().mutex);
   if (!event->exists) return Result::kInvalidHandle;
@@ -235,7 +235,7 @@ Result stream_is_capturing(Stream stream, CaptureStatus* status) {
   return Result::kSuccess;
 }
 
-// Whoever looks for the call finds it by the addresses, which addr2line knows.
+// The addresses identify the call; addr2line decodes them.
 void tell_who_broke_it(const char* function, bool own) {
   std::fprintf(stderr,
                "pretended CUDA: %s broke a capture of %s thread, called from\n",
@@ -247,8 +247,8 @@ void tell_who_broke_it(const char* function, bool own) {
 
 }  // namespace
 
-// As the driver has it: calls that may wait are forbidden by captures of this thread, and by those
-// of others that want it so, but to threads that have said that they mean it.
+// Like the driver: captures of this thread forbid calls that may wait, and so do captures of other
+// threads in global mode. Threads in relaxed mode are exempt.
 bool outside_captures(const char* function) {
   if (thread_mode == CaptureMode::kRelaxed) return true;
   bool outside = true;

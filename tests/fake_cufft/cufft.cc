@@ -1,5 +1,5 @@
-// The calls that hocket makes. What an array holds is read and written as cuFFT's advanced layout
-// says, so that wrong strides give wrong numbers here, too.
+// The calls that hocket makes. Arrays are read and written by cuFFT's advanced layout, so that
+// wrong strides give wrong numbers here, too.
 #include "arrays/fft/cufft.h"
 
 #include <complex>

@@ -1,5 +1,5 @@
-// An engine that is added as docs/adding-an-engine.md says, in a list of its own: programs find it
-// by its name, and it carries their calls.
+// An engine that is added by the steps of docs/adding-an-engine.md, in a separate list. Programs
+// find it by its name, and it carries their calls.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -101,7 +101,7 @@ class BroadcastProvider final : public engine::Provider {
 
  private:
   MailProvider mail_;
-  MailProvider others_;  // whose messages are apart
+  MailProvider others_;  // with separate messages
 };
 
 TEST(FakeEngine, WhatAnEngineHasNoCodeForIsCarriedByMessages) {

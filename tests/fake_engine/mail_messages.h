@@ -24,7 +24,7 @@ class PostOffice {
  public:
   explicit PostOffice(int size) : boxes_(static_cast<std::size_t>(size)) {}
   void post(int to, Letter letter);
-  // What has come for `rank` since it last asked, in order.
+  // New messages for `rank` since the last call, in order.
   std::vector<Letter> collect(int rank);
 
  private:

@@ -13,12 +13,12 @@ constexpr base::SettingRow kRows[]{
     {"HOCKET_TEST_MAIL_GPUS", "1: GPUs' arrays by mail; default 0"},
 };
 
-// What a rank tells the others: whether its GPU's arrays may go by mail.
+// The fact that a rank exchanges: whether its GPU's arrays may go by mail.
 struct Card {
   std::int32_t reached = 0;
 };
 
-// Movement of GPUs' arrays, by messages as those of the host.
+// Moves GPUs' arrays by messages, like arrays of the host.
 class MailDeviceEngine final : public movement::MovingEngine {
  public:
   MailDeviceEngine(const engine::DeviceSite& site, std::unique_ptr<engine::PointToPoint> messages)

@@ -1,6 +1,6 @@
-// The engine mail, as a job knows it: an engine that follows docs/adding-an-engine.md step by step,
-// and is there to show that these are all the steps. Its messages go between threads; those of
-// GPUs' arrays take memory that the host reaches.
+// The engine mail, as a job knows it. It follows docs/adding-an-engine.md step by step, and shows
+// that these are all the steps. Its messages go between threads. Messages of GPUs' arrays need
+// memory that the host can address.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// How ranks of the fake NCCL give each other bytes: a ring for each pair and direction, in memory
-// that all map.
+// Byte channels between ranks of the fake NCCL: a ring for each pair and direction, in memory that
+// all map.
 #pragma once
 
 #include <atomic>
@@ -28,7 +28,7 @@ struct Meeting {
   Ring rings[kMaxRanks][kMaxRanks];  // from, to
 };
 
-// Where ranks meet; the file has no name, and is gone with its last process.
+// Creates the file of a world. It has no name, and is gone with its last process.
 hocket::engines::nccl::NcclUniqueId make_meeting();
 // Null: there is no such.
 Meeting* open_meeting(const hocket::engines::nccl::NcclUniqueId& id);

@@ -1,5 +1,5 @@
-// The calls. As NCCL's kernels, what they put on a stream waits there for the other ranks, and for
-// ever where one never comes, until the communicator is aborted.
+// The calls. Like NCCL's kernels, the work that they put on a stream waits there for the other
+// ranks. If one never comes, it waits until the communicator is aborted.
 #include <algorithm>
 #include <chrono>
 #include <functional>
@@ -31,7 +31,7 @@ struct Part {
 }  // namespace
 }  // namespace fake_nccl
 
-// What a stream runs, perhaps again and again.
+// Work of a stream. A graph may run it repeatedly.
 struct Work {
   ncclComm* comm;
   std::vector<fake_nccl::Part> parts;

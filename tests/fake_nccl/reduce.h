@@ -9,7 +9,7 @@
 namespace fake_nccl {
 
 std::size_t size_of(hocket::engines::nccl::NcclType type);
-// Of all of `sources`, in their order, into `out`.
+// Reduces all of `sources`, in their order, into `out`.
 void reduce(void* out,
             const std::vector<const void*>& sources,
             std::size_t count,

@@ -1,9 +1,11 @@
 // NVSHMEM as far as hocket uses it, between processes of one host, over memory that is none of a
 // GPU's. Like the real one it waits for all PEs without an end.
 //
-// FAKE_NVSHMEM_VERSION says another version; FAKE_NVSHMEM_APART=1: no PE maps another's heap;
-// FAKE_NVSHMEM_HANG=start or malloc: PE 1 never comes out of that call; FAKE_NVSHMEM_DIE=malloc:
-// its process dies there; FAKE_NVSHMEM_FAIL=start or team: its call returns 7, and the others wait.
+// FAKE_NVSHMEM_VERSION: reports another version.
+// FAKE_NVSHMEM_APART=1: no PE maps another's heap.
+// FAKE_NVSHMEM_HANG=start or malloc: PE 1 never returns from that call.
+// FAKE_NVSHMEM_DIE=malloc: the process of PE 1 dies there.
+// FAKE_NVSHMEM_FAIL=start or team: the call of PE 1 returns 7, and the others wait.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -29,7 +31,7 @@ namespace {
 constexpr std::size_t kHeap = std::size_t{64} << 20;
 constexpr int kTeams = 8;
 
-// What the PEs of a world share. Zeroed.
+// Memory that the PEs of a world share. Zeroed.
 struct Shared {
   std::atomic<int> arrived;  // at the barrier that is under way
   std::atomic<int> rounds;   // that have ended
@@ -161,7 +163,7 @@ int nvshmemx_hostlib_init_attr(unsigned flags, InitAttributes* attributes) {
   const bool expected = flags == kWithUniqueId && attributes->version == tag<InitAttributes>(1) &&
                         attributes->arguments.version == tag<InitArguments>(1) &&
                         given.version == tag<UniqueIdArguments>(1);
-  // What a test must never do without.
+  // A test must always set this.
   if (!expected || !says("NVSHMEM_DISABLE_NVLS", "1")) return 1;
   world.pe = given.rank;
   world.pes = given.ranks;

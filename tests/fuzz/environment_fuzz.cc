@@ -95,7 +95,7 @@ void read_store() {
   const auto text = base::environment("HOCKET_STORE");
   if (!text) return;
   const auto address = rendezvous::parse_address(*text, "HOCKET_STORE");
-  // What is understood means the same when it is written and read once more.
+  // An accepted address means the same after it is written and parsed again.
   const std::string again = rendezvous::to_string(address);
   require(rendezvous::to_string(rendezvous::parse_address(again, "it")) == again);
 }

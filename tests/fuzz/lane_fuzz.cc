@@ -1,5 +1,5 @@
-// What comes in on a lane between hosts, against hostile bytes: the handshake of both sides, the
-// facts, and how facts are written into the host's shared memory.
+// Hostile bytes on a lane between hosts: the handshake of both sides, the facts, and the way facts
+// are written into the host's shared memory.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -69,7 +69,7 @@ struct Memory {
 // Frames that follow each other, as the network takes them.
 void write_facts(std::span<const std::byte> bytes) {
   static Memory memory;
-  // Anew each time, but for the segment itself.
+  // Formatted for each input, except the segment itself.
   control::GroupControl::format(memory.host->at(memory.block), kPlaces);
   for (;;) {
     const auto frame = rendezvous::parse_frame(bytes, control::kMaxFactFrame);
@@ -85,7 +85,7 @@ void write_facts(std::span<const std::byte> bytes) {
       group->write(*failure, *memory.entry);
     }
   }
-  // The ranks of this host alone say what those have done; what is told on can be read.
+  // Only ranks of this host report their own calls. Forwarded facts can be decoded.
   const auto group = control::GroupMirror::of(*memory.host, *memory.entry);
   for (int member = 0; member < 2; ++member) {
     require(group->member(member).records.empty() && group->refusals(member).empty());
@@ -129,7 +129,7 @@ void shake_hands(std::span<const std::byte> bytes, Side side) {
   control::LaneIdentity identity{.rank = 1, .size = 4, .epoch = 0, .job = "j", .key = {}};
   control::Lane lane(std::make_unique<Scripted>(bytes), side, identity);
   for (int i = 0; i < 4; ++i) lane.move([](std::span<const std::byte>) { std::abort(); });
-  require(lane.is_closed());  // nobody proves by chance that they know the key
+  require(lane.is_closed());  // no peer proves by chance that it knows the key
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// Runs a fuzz target without libFuzzer, so with any compiler: on every input of the folders it is
-// given, as kept, cut short at each length, and with each byte changed. Status 0: it has survived;
-// 2: there was nothing to run.
+// Runs a fuzz target without libFuzzer, so with any compiler. It runs every input of the given
+// folders: as kept, cut short at each length, and with each byte changed. Status 0: all inputs
+// passed; 2: there was nothing to run.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

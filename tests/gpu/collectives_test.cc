@@ -48,7 +48,8 @@ class Collectives : public testing::TestWithParam<std::tuple<std::size_t, Kind>>
   }
 };
 
-// Arrays that take the ways of large ones and end amid a vector; in place, too.
+// Arrays large enough for the protocols of large ones, which end in the middle of a vector; in
+// place, too.
 void add_large(Kind kind, std::vector<Case>& cases) {
   if (kind == Kind::kBarrier) return;
   const bool is_whole = kind == Kind::kAllReduce || kind == Kind::kReduce ||

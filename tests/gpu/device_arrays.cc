@@ -48,7 +48,7 @@ const std::shared_ptr<const cuda::Driver>& driver() { return found().driver; }
 std::string run(int size,
                 const std::vector<std::string>& engines,
                 const std::function<void(Seat&)>& body) {
-  // On fewer GPUs than ranks the host carries what nobody asks kernels for, in another way.
+  // With fewer GPUs than ranks, the host carries every call for which `peer` is not requested.
   const bool shares = size > driver()->devices() && !machine().fake;
   const std::vector<std::string> asked =
       engines.empty() && shares ? std::vector<std::string>{"peer"} : engines;
@@ -155,7 +155,7 @@ void DeviceArrays::call_once(bool async) {
   const auto in_counts = elements(call.in_parts.bytes, size, case_.dtype);
   const auto in_places = elements(call.in_parts.offsets, size, case_.dtype);
   auto out_counts = elements(call.out_parts.bytes, size, case_.dtype);
-  // Where counts matter at the root alone the others bring some all the same, so that nobody asks.
+  // If counts matter only at the root, the other ranks pass zeros.
   if (out_counts.empty()) out_counts.resize(static_cast<std::size_t>(size));
   const auto out_places = elements(call.out_parts.offsets, size, case_.dtype);
   const Parts in_parts{in_counts, in_places};

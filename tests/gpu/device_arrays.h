@@ -26,15 +26,16 @@ Machine machine();
 // The driver; only where there is one.
 const std::shared_ptr<const cuda::Driver>& driver();
 
-// A rank's seat: its communicator, its GPU, and a stream there of its own.
+// A rank's place in a test: its communicator, its GPU, and its own stream there.
 struct Seat {
   Communicator& comm;
   std::shared_ptr<const cuda::DeviceContext> device;
   cuda::OwnedStream stream;
 };
 
-// Runs `body` on ranks that are threads, rank r on GPU r modulo how many there are. What went wrong
-// first, or nothing. `engines`: as InitOptions; where none is named and ranks share a GPU, peer.
+// Runs `body` on ranks that are threads, rank r on GPU r modulo the number of GPUs. Returns the
+// first error, or an empty string. `engines`: as in InitOptions; if empty and ranks share a GPU,
+// `peer`.
 std::string run(int size,
                 const std::vector<std::string>& engines,
                 const std::function<void(Seat&)>& body);

@@ -1,5 +1,6 @@
-"""What follows products by nvmath's names, of arrays of GPUs, the ranks' or a shared one:
-``python epilogs_on_gpus.py PACKAGE``, under hocket run. PACKAGE is cupy or torch."""
+"""Epilogs of products by nvmath's names, on GPUs' arrays; each rank has a GPU, or all share one.
+``python epilogs_on_gpus.py PACKAGE``, under hocket run. PACKAGE is cupy or torch.
+"""
 
 import importlib
 import sys

@@ -1,4 +1,4 @@
-// What is refused, and what ends a call on a GPU.
+// Refused calls, and errors that end a call on a GPU.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -161,7 +161,7 @@ TEST_P(Failures, AMessageThatNeverComesEndsInTheDeadline) {
   }
 }
 
-// Whether GPUs know each other or not.
+// Both as the first call of the GPUs and after another one.
 TEST_P(Failures, MessagesOfDifferentSizesAreAMismatch) {
   for (const bool introduced : {false, true}) {
     const std::string failure = run_two([&](Seat& seat) {

@@ -55,7 +55,7 @@ INSTANTIATE_TEST_SUITE_P(All,
                                          "cuMemImportFromShareableHandle"),
                          [](const auto& tested) { return tested.param; });
 
-// What one rank has of it: its arrays, made before anything fails.
+// One rank's arrays, made before anything fails.
 struct Rank {
   explicit Rank(Seat& seat)
       : seat_(seat), x_(seat.device, kCount * 4), y_(seat.device, kCount * 4), other_(seat.device) {
@@ -98,7 +98,7 @@ struct Rank {
   cuda::OwnedStream other_;
 };
 
-// What is wrong with the `nth` call's failing, or nothing. `was_reached`: there was such a call.
+// The error after the `nth` call failed, or an empty string. `was_reached`: such a call was made.
 std::string fail_one(const Fake& driver, const std::string& name, long nth, bool& was_reached) {
   std::barrier together(2);
   std::array<std::string, 2> said;

@@ -170,7 +170,7 @@ TEST_F(MatmulOnGpus, SumsOfHalvesAreRoundedOneByOneOrByFour) {
   }
 }
 
-// A and B as cuBLASLt takes them, along the inner extent, and what the host makes of them.
+// A and B as cuBLASLt takes them, along the inner extent, and the product that the host computes.
 template <typename A, typename B, typename R>
 void eight_bits(Seat& seat, const MatmulSize& size, MatmulForm form, const MatrixSpread& result) {
   const MatmulOperand a{.op = MatrixOp::kTranspose, .order = MemoryOrder::kFortran},
@@ -212,7 +212,7 @@ void eight_bits(Seat& seat, const MatmulSize& size, MatmulForm form, const Matri
   const bool may = !(std::is_same_v<A, float8_e5m2> && std::is_same_v<B, float8_e5m2>);
   const bool fits = size.k % 64 == 0 && size.m % 64 == 0;
   const bool is_narrow = on_gpu.library().starts_with("cuBLASLt");
-  // Not all GPUs know them.
+  // Some GPUs do not support them.
   if (machine().fake ? is_narrow != (may && fits) : is_narrow && !(may && fits)) {
     throw std::runtime_error("multiplied by " + on_gpu.library());
   }

@@ -1,9 +1,9 @@
 """Ranks of pretended hosts whose arrays lie in GPUs' memory, without NCCL: what UCX or MPI carries.
 
-Arguments: `cupy`, or `fake` for tests/fake_cuda; then what to try. The launcher (`hocket run`, or an
-mpirun), and how many hosts to pretend (HOCKET_TEST_HOSTS), come from the environment.
-tests/python/gpus/test_ucx_gpus.py and test_mpi_gpus.py run it on fake GPUs, tests/gpu/test_ucx.py and
-test_mpi.py on real ones.
+Arguments: `cupy`, or `fake` for tests/fake_cuda; then the parts to run. The environment gives the
+launcher (`hocket run`, or an mpirun) and the number of hosts to pretend (HOCKET_TEST_HOSTS).
+tests/python/gpus/test_ucx_gpus.py and test_mpi_gpus.py run it on fake GPUs, tests/gpu/test_ucx.py
+and test_mpi.py on real ones.
 """
 
 import faulthandler
@@ -172,7 +172,7 @@ def messages(gpu):
 
 
 def groups(gpu):
-    """Each group has messages of its own; a rank alone needs none."""
+    """Each group has separate messages; a rank alone needs none."""
     n, rank, count = comm.size, comm.rank, 1 << 18
     part = comm.split(color=rank % 2)
     members = range(rank % 2, n, 2)
@@ -205,8 +205,9 @@ def capture(gpu):
 
 
 def stopped(gpu):
-    """A rank stops in the middle of a call, for longer than the others wait. What they have given up
-    then is left alone when it goes on."""
+    """A rank stops in the middle of a call, for longer than the others wait. After they have
+    given up, it leaves the abandoned arrays alone when it goes on.
+    """
     n, rank, count = comm.size, comm.rank, 1 << 20
     x, out = gpu.array(values(rank, count)), gpu.array(np.zeros((n, count), "float32"))
     comm.all_gather(x, out=out)
@@ -252,7 +253,9 @@ def beside_capture(gpu):
 
 
 def memory(gpu):
-    """Where a rank's GPU has no room for what UCX or MPI needs the host carries, on all ranks at once."""
+    """If a rank's GPU has no room for the memory of UCX or MPI, the host carries the call on all
+    ranks.
+    """
     again = comm.duplicate()
     again.deadline = 30
     x = gpu.array(values(comm.rank, 1 << 20))
@@ -398,7 +401,7 @@ if __name__ == "__main__":
     comm.barrier(stream=0) if sys.argv[1] == "cupy" else comm.all_reduce(gpu.array(np.ones(3)))
     for part in sys.argv[2:]:
         globals()[part](gpu)
-        os.write(1, f"{part} done\n".encode())  # at once, among those of the others
+        os.write(1, f"{part} done\n".encode())  # in one write, as other ranks write too
     if "death" in sys.argv:
         comm.barrier()  # an mpirun may end the others when the first one ends
         os._exit(0)

@@ -1,4 +1,4 @@
-// A pool whose workers are GPUs: real ones, or those of tests/fake_cuda.
+// A pool whose workers are GPUs, real ones or pretended ones of tests/fake_cuda.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -138,7 +138,7 @@ TEST_P(PoolOfGpus, ReduceToOneAndExchangeHalos) {
   }
 }
 
-// Strips that lie apart, in part of the arrays.
+// Strips with gaps between them, in part of the arrays.
 constexpr HaloShape kStrips{.outer = 3, .rows = 3333, .inner = 10};
 constexpr std::size_t kInStrips = 3 * 3333 * 10;
 constexpr std::size_t kOverlap = 7;
@@ -149,7 +149,7 @@ std::vector<ArrayView> strips_of(std::span<const ArrayView> views) {
   return strips;
 }
 
-// What as many workers of the host make of numbers(0), numbers(1), ...
+// The result that as many workers of the host compute from numbers(0), numbers(1), ...
 std::vector<std::vector<float>> exchanged(int n, HaloOptions::Mode mode, std::size_t apart) {
   std::vector<std::vector<float>> all;
   for (int i = 0; i < n; ++i) all.push_back(numbers(i));

@@ -1,4 +1,4 @@
-// What is ordered on streams and what is not.
+// Order of calls on streams.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -226,7 +226,7 @@ TEST_F(Streams, WorkHoldsAStreamThatHasTheHandleOfItsOwn) {
   if (luck.bad) GTEST_SKIP() << "the driver gave the handle to no other stream";
 }
 
-// What comes in is no exchange in place because nothing goes out.
+// A call that only receives is not an exchange in place, because nothing is sent.
 TEST_F(Streams, ARankMayGiveNothingAndTakeSomething) {
   const std::string failure = run(2, {"local"}, [&](Seat& seat) {
     const int rank = seat.comm.rank();
@@ -260,7 +260,7 @@ TEST_F(Streams, ARefusalHeardBeforeTheArraysAreHereIsOfOneCall) {
     Ints x(seat, 100);
     x.set(std::vector<std::int32_t>(100, 1 + seat.comm.rank()), seat.stream.get());
     seat.comm.all_reduce(x.view(), {.stream = seat.stream.get()});
-    // The driver makes and frees memory when no stream is held up, so nobody's is meanwhile.
+    // The driver allocates and frees memory only while no stream is blocked, so nothing here does.
     std::array<std::optional<Gate>, 5> gates;
     for (auto& gate : gates) gate.emplace(seat.device);
     seat.comm.barrier();
@@ -298,7 +298,7 @@ TEST_F(Streams, ARefusalHeardBeforeTheArraysAreHereIsOfOneCall) {
 }
 
 // One rank refuses a call that the other has put on its GPU, or is about to, and goes on to the
-// next one: neither takes the other's call for its own.
+// next call. Neither rank mistakes one call of the other for another.
 TEST_F(Streams, ACallAfterARefusedOneIsNotTakenForIt) {
   if (machine().gpus < 2) GTEST_SKIP() << "two GPUs are wanted";
   constexpr int kRounds = 20;
@@ -344,7 +344,7 @@ TEST_F(Streams, ACallAfterARefusedOneIsNotTakenForIt) {
   EXPECT_EQ(failure, "");
 }
 
-// Whoever is told that a call has failed may use its arrays, and end its process.
+// After a call is reported as failed, the program may use its arrays and end its process.
 TEST_F(Streams, ACallThatHasFailedIsAtWorkNoMore) {
   if (machine().gpus < 2) GTEST_SKIP() << "two GPUs are wanted";
   const std::string failure = run(2, {"peer"}, [&](Seat& seat) {
@@ -375,7 +375,7 @@ TEST_F(Streams, ACallThatHasFailedIsAtWorkNoMore) {
   EXPECT_EQ(failure, "");
 }
 
-// Whose time is over is known however many calls a stream has behind it.
+// A deadline that passes is noticed, however many calls follow on the stream.
 TEST_F(Streams, MoreCallsThanAnybodyCountsKeepTheirDeadlines) {
   if (!machine().nccl || machine().gpus < 2) GTEST_SKIP() << "NCCL and two GPUs are wanted";
   constexpr int kCalls = 400;

@@ -28,7 +28,7 @@ COUNTS = [1, 3, 1000, 70_001]
 
 
 class CuPy:
-    """How the tests make arrays of CuPy, and look at them."""
+    """CuPy arrays: makes them and reads them for the tests."""
 
     def __init__(self, rank):
         import cupy
@@ -172,7 +172,7 @@ def all_collectives(comm, name, engines):
 
 
 def with_engines(comm, name, engines):
-    """A world of its own, as engines are chosen for a world."""
+    """A separate world, because engines are chosen per world."""
     return all_collectives(comm, name, engines)
 
 
@@ -412,7 +412,7 @@ def has_jax(_comm):
 
 def test_jax(monkeypatch):
     monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
-    if not hocket.spawn(has_jax, 1)[0]:  # apart from this process, which keeps its GPUs free
+    if not hocket.spawn(has_jax, 1)[0]:  # in another process, so that this one keeps its GPUs free
         pytest.skip(f"JAX is not installed, or does not see {RANKS[-1]} GPUs")
     assert hocket.spawn(with_jax, RANKS[-1]) == [True] * RANKS[-1]
 

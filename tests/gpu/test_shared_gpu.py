@@ -207,7 +207,7 @@ def leave_room():
             x = cupy.asarray(values(group.rank, count))
             out = cupy.full(count, np.nan, "float32")
             stream.synchronize()
-            barrier.wait(60)  # nobody allocates beside a kernel that waits
+            barrier.wait(60)  # no rank allocates beside a kernel that waits
             for _ in range(5):
                 group.all_reduce(x, out)
                 group.broadcast(x, root=1)  # from here on all add the same
@@ -231,7 +231,7 @@ def run_alone(call, **settings):
 
 
 def has_mps():
-    """Whether NVIDIA's MPS runs here (cudaDevAttrMpsEnabled)."""
+    """Returns true if NVIDIA's MPS runs here (cudaDevAttrMpsEnabled)."""
     try:
         return cupy.cuda.runtime.deviceGetAttribute(133, 0) != 0
     except cupy.cuda.runtime.CUDARuntimeError:
@@ -282,7 +282,7 @@ def load_programs():
 
 
 def refuse_and_differ():
-    """What one rank refuses both hear, and a call that differs ends both."""
+    """Both ranks hear of one rank's refusal, and a call that differs ends both."""
     def rank(comm):
         with cupy.cuda.Device(0):  # on the default stream, which the two share
             x = cupy.ones(1000, "float32")

@@ -1,4 +1,4 @@
-"""How long calls ran on their streams, in a job's metrics: run by tools/gpu_check.sh."""
+"""The times that calls ran on their streams, in a job's metrics: run by tools/gpu_check.sh."""
 
 import os
 import re

@@ -1,4 +1,5 @@
-"""What the ranks of test_faces.py do with PyTorch: ``python torch_on_gpus.py NAMES RANK SIZE FILE BACKEND``.
+"""PyTorch programs for the ranks of test_faces.py: ``python torch_on_gpus.py NAMES RANK SIZE FILE
+BACKEND``.
 
 On the CPU too, where gloo takes the place of NCCL: HOCKET_TEST_DEVICE=cpu.
 """
@@ -57,7 +58,7 @@ def batches(rank, n):
 
 
 def a_group_s_streams(rank, n):
-    """A group of some ranks; calls on another stream, and those that are async."""
+    """A group of some ranks; calls on another stream, and async calls."""
     group = dist.new_group([0, 1])
     if rank < 2:
         x = values(rank, 1000)
@@ -188,8 +189,9 @@ def handles_are_honest(rank, n):
 
 
 def backward_goes_on_beside_calls(rank, n):
-    """DDP: rank 0's backward pass comes to its end on the GPU while its first bucket still waits for
-    rank 1, which begins its own only then. Prints the timeline."""
+    """DDP: rank 0's backward pass ends on the GPU while its first bucket still waits for rank 1.
+    Rank 1 begins its own pass only then. Prints the timeline.
+    """
     from torch.nn.parallel import DistributedDataParallel
 
     store = dist.distributed_c10d._get_default_store()
@@ -213,7 +215,7 @@ def backward_goes_on_beside_calls(rank, n):
 
     model.register_comm_hook(None, hook)
     x = torch.randn(64, 512)
-    for step in range(3):  # buckets are made anew after the first
+    for step in range(3):  # buckets are rebuilt after the first
         ends.clear()
         model(x).square().mean().backward()
         torch.cuda.synchronize()
@@ -281,7 +283,7 @@ def graphs(rank, n):
             w = x + y
             work = dist.all_reduce(w, async_op=True)
             v = z.clone()
-            dist.all_reduce(v)  # behind the one before it, which nobody has waited for
+            dist.all_reduce(v)  # after a call that no caller has waited for
             work.wait()
     except RuntimeError as error:
         # The host, or another library, carries calls here; PyTorch may raise what follows from that.
@@ -298,7 +300,9 @@ def graphs(rank, n):
 
 
 def the_last_call_fails(rank, n):
-    """Nobody waits for the job's last call, which ranks make differently: the end raises."""
+    """The job's last call differs between ranks and no rank waits for it. The end of the job
+    raises.
+    """
     dist.all_reduce(torch.ones(1))
     torch.cuda.synchronize()
     try:
@@ -310,7 +314,7 @@ def the_last_call_fails(rank, n):
 
 
 def a_barrier_comes_after_async_calls(rank, n):
-    """Who has come out of a barrier finds the calls before it ended."""
+    """A rank that has left a barrier finds the calls before it ended."""
     dist.all_reduce(torch.ones(1))
     for _ in range(20):
         torch.cuda._sleep(2_000_000)

@@ -1,7 +1,7 @@
-// A crowd at the store: as many clients as are asked for join, set a key, meet at a barrier and get
-// a neighbour's key. The server is another process; the clients are one thread that waits for all
-// of them, so that what is measured is the store and the system beneath, and as little as possible
-// of the clients (bench/store_clients has whole ones, each in a thread).
+// A crowd at the store. The given number of clients join, set a key, meet at a barrier and get a
+// neighbour's key. The server is another process. The clients are one thread that waits for all of
+// them. So the measurement is of the store and the system beneath, and as little as possible of the
+// clients. (bench/store_clients has complete clients, each in a thread.)
 //
 //     store_crowd [CLIENTS [ADDRESS]]
 //
@@ -101,7 +101,8 @@ class Guest {
     to_send_ = std::move(writer).frame();
   }
 
-  // What does not leave at once waits for the next turn: that is TLS, before its handshake is done.
+  // Bytes that cannot be sent at once wait for the next call: with TLS, until its handshake is
+  // done.
   void flush() {
     if (to_send_.empty()) return;
     const auto [state, bytes] = channel_->send(to_send_);

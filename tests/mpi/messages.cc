@@ -36,7 +36,7 @@ void check(bool condition, const std::string& what) {
 }
 
 void wait_for(const std::function<bool()>& condition, const std::string& what) {
-  // What the other rank does takes a processor, of which there may be one for both and more.
+  // The other rank needs a processor too, and there may be only one for all.
   constexpr int kPolls = 20;
   constexpr auto kPause = std::chrono::microseconds(50);
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
@@ -89,7 +89,7 @@ class Scene {
   MpiMessages steps_;
 };
 
-// The messages of a scene, and the memory that MPI may have of them for longer.
+// The messages of a test, and their memory, which MPI may use for longer.
 class Loan {
  public:
   Loan(Scene& scene, Bytes bytes)
@@ -102,7 +102,7 @@ class Loan {
   MpiMessages& messages() const { return *messages_; }
   Bytes& memory() const { return *memory_; }
   std::span<std::byte> first(std::size_t bytes) const { return std::span(*memory_).first(bytes); }
-  // Whoever had them has gone.
+  // Their owner has gone.
   void give_up() {
     messages_.reset();
     memory_.reset();
@@ -270,7 +270,7 @@ void who_goes_looks_for_refusals(Scene& scene) {
 // MPICH has 2048 communicators at once.
 constexpr int kMoreThanThereAre = 2100;
 
-// What never ends keeps its own communicator, and no other.
+// A message that never ends keeps its own communicator, and no other.
 void other_communicators_are_freed(const Comm& world) {
   MpiLibrary& library = world.library();
   const auto create = [&] { return library.create(world, std::array{0, 1}, 5); };
@@ -285,7 +285,7 @@ void other_communicators_are_freed(const Comm& world) {
   for (int i = 0; i < kMoreThanThereAre; ++i) static_cast<void>(create());
 }
 
-// And one that ends is freed then, though its last user has gone long since.
+// A communicator is freed when its message ends, even long after its last user has gone.
 void what_ends_late_frees_its_communicator(Scene& scene) {
   const auto memory = std::make_shared<Bytes>(std::size_t{100});
   const Envelope envelope = scene.envelope(3, memory->size());
@@ -297,7 +297,7 @@ void what_ends_late_frees_its_communicator(Scene& scene) {
     }
     scene.step();
     if (own_rank == 0) Scene::finish(*messages, messages->send(envelope, *memory));
-    scene.step();  // MPI goes on in the one that waits, too
+    scene.step();  // MPI also progresses the waiting message
   }
 }
 

@@ -93,7 +93,7 @@ TEST(Abort, ByDestroyingPendingWorkEndsTheCommunicator) {
           Work moved = std::move(work);
           rank.check(!moved.test(), "a call ended without the other rank");
         }
-        // Nobody touches the array any more.
+        // hocket does not touch the array any more.
         std::fill(x.begin(), x.end(), 5.0F);
         rank.mark(0);
         rank.await(1, 1);
@@ -169,7 +169,7 @@ TEST(Threads, AtOnceOnOneCommunicatorAreFound) {
       << ranks[0].get("second.message");
 }
 
-// Who closes has its turn for a while: the other thread is told what for.
+// The closing thread has its turn for a while; the other thread's error says why.
 TEST(Threads, HearThatTheCommunicatorIsClosed) {
   run_job({.size = 1}, [](Rank& rank) {
     World world = rank.join();
@@ -224,7 +224,7 @@ TEST(Threads, OnCommunicatorsOfTheirOwnAreFine) {
 
 enum class End { kReturn, kExit, kAtOnce };
 
-// What a child forked by a rank does; 0: all as it should be. `work` is under way, or empty.
+// The actions of a child forked by a rank; returns 0 if all are right. `work` is pending, or empty.
 int in_child(World& world, SymmetricArray& array, Work& work) {
   std::vector<float> x(4);
   int wrong = 0;

@@ -77,7 +77,7 @@ const std::vector<Way>& ways() {
   return all;
 }
 
-// Rank 0 waits in each way for a message that nobody sends; rank 2 is killed meanwhile, or before.
+// Rank 0 waits in each way for a message that is never sent; rank 2 is killed meanwhile, or before.
 // Rank 1 lives on, and hears of the death by a receive from rank 0, of the same group.
 void expect_death_is_told(const std::vector<std::string>& engines, bool before, auto&& join) {
   for (const Way& way : ways()) {
@@ -137,7 +137,7 @@ TEST_F(AnySourceOfHosts, ADeathIsToldToEveryKindOfReceive) {
   }
 }
 
-// A message that has come is taken first, also one that the dead rank has sent.
+// An arrived message is received first, even if the dead rank sent it.
 TEST(AnySource, MessagesThatHaveComeAreTakenFirst) {
   run_job({.size = 3},
           [](Rank& rank) {

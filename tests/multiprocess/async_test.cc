@@ -31,7 +31,7 @@ TEST(Async, ManyOutstandingEndInOrderWithTheirOwnResults) {
         std::iota(arrays.back().begin(), arrays.back().end(), 1000 * i + rank.rank());
       }
       for (auto& array : arrays) works.push_back(comm.all_reduce_async(array));
-      // Each rank waits in an order of its own.
+      // Each rank waits in a different order.
       std::vector<int> order(kCalls);
       std::iota(order.begin(), order.end(), 0);
       std::shuffle(order.begin(), order.end(), std::mt19937(static_cast<unsigned>(rank.rank())));
@@ -162,7 +162,7 @@ TEST(Async, ACallbackMayDestroyTheWorkThatIsWaitedFor) {
       std::vector<double> x(100, 1.0);
       auto work = std::make_unique<Work>(comm.all_reduce_async(x));
       if (rank.rank() == 0) {
-        // Where it is this thread that ends the call, it does so in the wait.
+        // If this thread ends the call, it does so in the wait.
         work->on_done([&, main = std::this_thread::get_id()] {
           if (std::this_thread::get_id() == main) work.reset();
         });
@@ -174,7 +174,8 @@ TEST(Async, ACallbackMayDestroyTheWorkThatIsWaitedFor) {
   });
 }
 
-// A callback runs in the middle of a step, so that nobody else can take one before it has returned.
+// A callback runs in the middle of a step, so no other thread can take a step before it has
+// returned.
 TEST(Async, ACallbackMayDestroyPendingWork) {
   for (const bool fails : {false, true}) {
     run_job({.size = 2}, [fails](Rank& rank) {

@@ -14,8 +14,8 @@
 
 namespace hocket::multiprocess {
 
-// A resource: whoever opens a file in `folder` stands still until this is gone, as the writer of a
-// core file does. Needs root.
+// A resource: a process that opens a file in `folder` stands still while this lives, like the
+// writer of a core file. Needs root.
 class HeldFolder {
  public:
   explicit HeldFolder(const char* folder)
@@ -47,7 +47,7 @@ inline bool dumps_core(pid_t pid) {
   return false;
 }
 
-// Of this process.
+// Allows core files for this process.
 inline bool allow_core_files() {
   const rlimit all{.rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY};
   return setrlimit(RLIMIT_CORE, &all) == 0;

@@ -37,7 +37,7 @@ TEST(Deadline, NamesAStoppedRankAndItsLastCall) {
             rank.mark(3);
             rank.attempt("later", [&] { comm.barrier(); });
           }
-          // The one that stopped finds the communicator ended.
+          // The stopped rank finds the communicator ended.
           if (rank.rank() == 1) rank.attempt("late", [&] { comm.barrier(); });
         },
         {},
@@ -65,7 +65,7 @@ TEST(Deadline, NamesAStoppedRankAndItsLastCall) {
   }
 }
 
-// Stopped within a call: it had come, so nobody is missing, but the call ends.
+// Stopped within a call: the rank had come, so none is missing, but the call ends.
 TEST(Deadline, EndsACallInWhoseMiddleARankStops) {
   const auto ranks = run_job(
       {.size = 2},
@@ -111,7 +111,7 @@ TEST(Deadline, OfTheCallAndOfTheCommunicatorCount) {
         const Outcome second = rank.attempt("default", [&] {
           for (;;) each.run(by_communicator, arrays, 1, {});
         });
-        // What a rank sends to another may be done before that one comes.
+        // A send may complete before the other rank comes.
         rank.check(first.kind == "DeadlineExceeded" || first.ok(), "the call: " + first.message);
         if (!first.ok()) rank.check(first.missing == "1", "missing: " + first.missing);
         rank.check(second.kind == "DeadlineExceeded", "the default: " + second.message);
@@ -162,7 +162,8 @@ TEST(Deadline, OfMessagesNamesThePeer) {
   EXPECT_EQ(rank.get("any"), "DeadlineExceeded");
 }
 
-// A collective on one rank, a message on the other: nobody errs in time, so the deadline tells.
+// A collective on one rank, a message on the other: no error comes earlier, so the deadline
+// reports.
 TEST(Deadline, ShowsACollectiveAgainstAMessage) {
   const auto ranks = run_job({.size = 2}, [](Rank& rank) {
     World world = rank.join();
@@ -235,7 +236,7 @@ TEST(Deadline, CountsAnOperatorsTimeOnEveryRank) {
   }
 }
 
-// Work has the deadline of its own call, also behind work that has a longer one.
+// Work has the deadline of its own call, even behind work with a longer one.
 TEST(Deadline, OfWorkCountsFromItsStart) {
   const auto ranks = run_job({.size = 2}, [](Rank& rank) {
     World world = rank.join();

@@ -303,7 +303,7 @@ TEST(Death, FailsAllWorkUnderWay) {
   expect_named(ranks, victim, "call");
 }
 
-// The progress thread alone moves the work: nobody waits for it.
+// The progress thread alone moves the work: no thread waits for it.
 TEST(Death, EndsWorkThatNobodyWaitsFor) {
   run_job({.size = 2},
           [](Rank& rank) {
@@ -357,7 +357,7 @@ TEST(Death, FailsReceiveAndSend) {
   }
 }
 
-// Of the two peers of a send_recv either may be the one that dies.
+// Either peer of a send_recv may be the one that dies.
 TEST(Death, OfEitherPeerOfASendAndReceiveIsNoticed) {
   for (const int victim : {1, 2}) {
     const auto ranks = run_job({.size = 3},

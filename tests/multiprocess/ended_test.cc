@@ -1,4 +1,4 @@
-// What survivors learn of how a rank ended: by which signal, with which code, or in good order.
+// The survivors' knowledge of how a rank ended: by which signal, with which code, or in good order.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -23,7 +23,7 @@ bool kernel_remembers() {
          std::pair(major, minor) >= std::pair(6, 15);
 }
 
-// Rank 1 of three calls `end`; what the others are told. The first error waits 2 ms at most for
+// Rank 1 of three calls `end`; checks the others' errors. The first error waits at most 2 ms for
 // such news, so calls are repeated until it has come.
 void expect_told(const std::function<void()>& end, int signal, const std::string& manner) {
   SCOPED_TRACE(manner);
@@ -78,7 +78,7 @@ TEST(Ended, BySigtermIsTold) {
   expect_told([] { raise(SIGTERM); }, SIGTERM, "was killed by signal 15 (SIGTERM)");
 }
 
-// A rank with threads of its own, and its first one not the one that ends it.
+// A rank with several threads, ended by a thread other than its first.
 TEST(Ended, ByAnotherThreadIsTold) {
   const auto crash = [] {
     std::thread([] { kill(getpid(), SIGKILL); }).detach();

@@ -111,8 +111,8 @@ TEST(Exit, OfASenderLeavesWhatItSent) {
   }
 }
 
-// In a ring each rank needs one to send to and another to receive from, and whoever is through
-// goes.
+// In a ring each rank needs one to send to and another to receive from. A rank leaves as soon as it
+// has finished.
 TEST(Exit, AtOnceAfterARingOfMessagesIsNoDeath) {
   for (int round = 0; round < 40; ++round) {
     run_job({.size = 3}, [&](Rank& rank) {
@@ -129,7 +129,7 @@ TEST(Exit, AtOnceAfterARingOfMessagesIsNoDeath) {
   }
 }
 
-// Who comes later hears of it, and that it was no crash.
+// A rank that calls later gets this error, which does not report a crash.
 TEST(Exit, InGoodOrderIsToldApartFromADeath) {
   const auto ranks = run_job({.size = 3}, [](Rank& rank) {
     World world = rank.join();
@@ -162,8 +162,8 @@ std::set<std::string> names_in(const std::string& folder) {
   return names;
 }
 
-// Who has said goodbye may still give up calls, as a thread does that stood in one when another ended
-// the process. Others hear of the goodbye alone.
+// A rank that has said goodbye may still give up calls, as when another thread ended the process.
+// The others hear of the goodbye alone.
 TEST(Exit, WithCallsUnderWayIsInGoodOrder) {
   constexpr int kGone = 0;
   const auto ranks = run_job({.size = 2}, [](Rank& rank) {
@@ -198,7 +198,7 @@ struct Ending {
   const char* told;
   bool goes_unseen = false;  // by ranks of other hosts, who see that it is gone
 };
-// How a rank's process ends, and what the others are told.
+// The ways in which a rank's process ends, and the others' messages.
 const std::vector<Ending>& endings() {
   static const std::vector<Ending> all = {
       {"exit(0)", [](World&) { exit(0); }, "ended in good order"},

@@ -1,4 +1,4 @@
-// Memory that is not there: `operator new` of this program fails on demand, for hocket too.
+// Lack of memory: `operator new` of this program fails on demand, for hocket too.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@ namespace hocket::multiprocess {
 
 enum class Fails { kOnce, kFromThenOn };
 
-// While it lives, this thread's allocation number `at`, from 0, throws std::bad_alloc; those after
-// it too for kFromThenOn. One at a time.
+// During its life, this thread's allocation number `at`, from 0, throws std::bad_alloc. Later ones
+// do, too, for kFromThenOn. One object at a time.
 class FailingMemory {
  public:
   FailingMemory(std::size_t at, Fails how) noexcept;
@@ -16,7 +16,7 @@ class FailingMemory {
   FailingMemory(const FailingMemory&) = delete;
   FailingMemory& operator=(const FailingMemory&) = delete;
 
-  // Whether the last one that lived has failed an allocation.
+  // True if the last object has failed an allocation.
   static bool has_failed() noexcept;
 };
 

@@ -136,7 +136,7 @@ TEST(Flight, IsRecordedAfterADeadlineForEachGroupOnce) {
   }
 }
 
-// By another thread, of a rank that waits and of one that does not.
+// Requested by another thread, on a waiting rank and on a rank that does not wait.
 TEST(Flight, IsRecordedOnRequest) {
   const Folder folder;
   run_job({.size = 2}, [&](Rank& rank) {

@@ -160,8 +160,8 @@ TEST(Groups, TenThousandMadeAndClosedLeaveNothing) {
   });
 }
 
-// A group that has met costs 16 KiB a rank, and as much again and more for the slots of what it
-// does: small calls among all, and small ones with a root, of every rank.
+// A group that has met costs 16 KiB a rank. The slots of its calls cost as much again or more:
+// small calls among all, and small ones with a root, of every rank.
 TEST(Groups, ThatAreKeptStayWhenTheirCommunicatorIsClosed) {
   run_job({.size = 2}, [](Rank& rank) {
     World world = rank.join();
@@ -286,7 +286,7 @@ TEST(Limits, ASmallSegmentIsEnough) {
           use_everything);
 }
 
-// What the world itself takes is there, however little is asked for.
+// The world itself always has room, however little is requested.
 TEST(Limits, TheLeastSegmentHasRoomForTheWorld) {
   for (const std::size_t bytes : {1, 4096, 1 << 20}) {
     run_job({.size = 3, .segment_bytes = bytes}, [](Rank& rank) {
@@ -322,7 +322,7 @@ TEST(Limits, TooSmallFilesAreAClearError) {
   EXPECT_EQ(ranks[1].get("init"), "RendezvousError") << ranks[1].get("init.message");
 }
 
-// As daemons do. What such a program prints, with or without wanting to, goes nowhere.
+// Daemons do this. Output of such a program goes nowhere.
 TEST(Limits, ClosedStandardDescriptorsAreNotHocketsOwn) {
   run_job({.size = 2}, [](Rank& rank) {
     for (const int descriptor : {0, 1, 2}) close(descriptor);
@@ -336,7 +336,7 @@ TEST(Limits, ClosedStandardDescriptorsAreNotHocketsOwn) {
   });
 }
 
-// What one rank cannot do the others hear from init, at once: nobody waits for it.
+// The others hear from init, at once, if one rank cannot join: none waits for it.
 TEST(Settings, ThatOneRankRefusesOthersHearOf) {
   const std::pair<const char*, const char*> wrong[] = {{"HOCKET_ENGINES", "none"},
                                                        {"HOCKET_ALGORITHM", "none"},

@@ -1,4 +1,4 @@
-// What hosts learn of each other's failures: from whom, how soon, and the same on all ranks.
+// Hosts learn of each other's failures: from the right rank, soon, and the same on all ranks.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -26,8 +26,8 @@ int all_together(int /*rank*/) { return 0; }
 
 class HostFailures : public PretendedHosts {};
 
-// Each thinks the other the root of a gather, gives its part, and goes on to calls in which it
-// waits for nobody: one is far ahead.
+// Each takes the other for the root of a gather, and sends its part. Then it goes on to calls that
+// wait for no rank, and one is far ahead.
 TEST_F(HostFailures, DifferentRootsShowThoughNobodyWaits) {
   for (const int between : {0, 1000}) {
     SCOPED_TRACE(between);
@@ -64,8 +64,8 @@ TEST_F(HostFailures, DifferentRootsShowThoughNobodyWaits) {
   }
 }
 
-// What ends a group is told though its rank closes it at once, while whoever speaks for its host is
-// busy with the end of another group.
+// The cause of a group's end is sent, even if its rank closes the group at once. Meanwhile the
+// speaker of its host is busy with the end of another group.
 TEST_F(HostFailures, WhatEndedAGroupIsToldThoughItIsClosedAtOnce) {
   constexpr int kRounds = 300;
   const auto ranks = run_job({.size = 3}, [](Rank& rank) {
@@ -93,7 +93,7 @@ TEST_F(HostFailures, WhatEndedAGroupIsToldThoughItIsClosedAtOnce) {
   });
 }
 
-// Who closes a communicator is not in it any more: the others hear of that instead of waiting, as
+// A rank that closes a communicator has left it. The others hear of that instead of waiting, as
 // soon as they need that rank.
 TEST_F(HostFailures, WhoClosesAGroupIsNotWaitedFor) {
   for (const Placement placement : {Placement(all_together), Placement(in_pairs)}) {
@@ -127,8 +127,8 @@ TEST_F(HostFailures, WhoClosesAGroupIsNotWaitedFor) {
   }
 }
 
-// Who speaks for a host is stopped, and deadlines are shorter than what it may be silent: its
-// host-mates are heard all the same, and hear of others.
+// The speaker of a host is stopped, and deadlines are shorter than the allowed silence. The other
+// ranks of its host are still heard, and hear of others.
 TEST_F(HostFailures, MatesOfAStoppedSpeakerAreNotMissing) {
   const JobOptions options{.size = 4, .environment = {{"HOCKET_SILENCE", "20"}}};
   const auto ranks = run_job(
@@ -168,7 +168,7 @@ struct CoreFile {
   const char* folder;
 };
 
-// A rank of two pairs. Nobody's core file is written to its end before all others are through.
+// A rank of two pairs. No core file is complete before all others have finished.
 void lose_to_a_core_file(const Rank& rank, const CoreFile& how) {
   World world = join(rank, in_pairs);
   Communicator& comm = world.communicator();
@@ -203,9 +203,9 @@ void lose_to_a_core_file(const Rank& rank, const CoreFile& how) {
   rank.mark(3);
 }
 
-// Who speaks for a host crashes, and its connections stay as they are for as long as its memory is
-// being written to a file. A host-mate tells the other host of the death, and of what follows, all
-// the same, whether it is waiting itself or not.
+// The speaker of a host crashes. Its connections stay open while its memory is written to a file.
+// Another rank of its host reports the death, and what follows, to the other host, whether or not
+// it waits itself.
 TEST_F(HostFailures, ASpeakerThatDumpsCoreIsToldOfByAMate) {
   if (core_pattern() != "core") GTEST_SKIP() << "core dumps go to " << core_pattern();
   char folder[] = "/tmp/hocket-core-XXXXXX";

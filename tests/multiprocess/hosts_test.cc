@@ -1,5 +1,5 @@
-// Ranks that take one machine for several hosts: what is within a host goes through shared memory,
-// what is between them through UCX and the hosts' lanes.
+// Ranks that take one machine for several hosts. Data within a host goes through shared memory;
+// data between hosts through UCX and the hosts' lanes.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -135,8 +135,8 @@ TEST_F(Hosts, MessagesFromAnybodyComeOnceAndInOrder) {
   });
 }
 
-// All of a job end at about the same time, those who speak for their hosts too; one rank has yet to
-// take what was sent to it.
+// All ranks of a job end at about the same time, including the hosts' speakers. One rank has yet to
+// receive the data sent to it.
 TEST_F(Hosts, ALateRankEndsItsLastCallWellAfterAllOthersHaveLeft) {
   for (int round = 0; round < 20; ++round) {
     run_job({.size = 4}, [round](Rank& rank) {
@@ -154,8 +154,8 @@ TEST_F(Hosts, ALateRankEndsItsLastCallWellAfterAllOthersHaveLeft) {
   }
 }
 
-// Those who come back from `rebuild` first may use what it returns, and leave, before others of
-// their mates on another host have come back.
+// Ranks that return from `rebuild` first may use the result, and leave, before the last ranks of
+// another host have returned.
 TEST_F(Hosts, ALateRankEndsItsLastCallAfterARebuildWell) {
   for (int round = 0; round < 10; ++round) {
     SCOPED_TRACE(round);
@@ -170,8 +170,8 @@ TEST_F(Hosts, ALateRankEndsItsLastCallAfterARebuildWell) {
   }
 }
 
-// Who refused the last call, or called another, has ended before the others look, who had been told
-// of it by then.
+// A rank refused the last call, or made a different one, and has ended before the others look. They
+// had been told of it by then.
 TEST_F(Hosts, WhatWasWrongWithACallIsKnownAfterItsRankHasLeft) {
   for (const bool refuses : {true, false}) {
     SCOPED_TRACE(refuses);
@@ -198,8 +198,8 @@ TEST_F(Hosts, WhatWasWrongWithACallIsKnownAfterItsRankHasLeft) {
   }
 }
 
-// The same, where it closed the group and left just as the one who spoke for its host had: while
-// there was no way to tell the others.
+// The same, but the rank closed the group and left just when its host's speaker had left. The
+// others could not be told at that time.
 TEST_F(Hosts, WhatWasWrongWithACallIsKnownThoughNobodyCouldBeToldInTime) {
   for (int round = 0; round < 20; ++round) {
     const bool refuses = round % 2 == 0;
@@ -379,8 +379,8 @@ TEST_F(Hosts, SymmetricMemoryIsOfOneHost) {
   }
 }
 
-// Who speaks for a host is stopped, for longer than a host may be silent: another rank speaks, and
-// the host's others are lost to nobody. When it goes on, it is as if it had been slow.
+// The speaker of a host is stopped, for longer than a host may be silent. Another rank speaks, and
+// no rank loses the host's others. When it goes on, it is as if it had been slow.
 TEST_F(Hosts, AStoppedSpeakerTakesNobodyAlong) {
   for (const std::vector<int>& stopped : {std::vector<int>{0}, std::vector<int>{0, 2}}) {
     SCOPED_TRACE(fmt::format("{} stopped", stopped.size()));

@@ -1,5 +1,5 @@
-// A rank that runs out of memory, at each place in each kind of call: the others hear of it at
-// once, and what they hear is true.
+// A rank runs out of memory, at each allocation in each kind of call. The others hear of it at
+// once, and the report is true.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ Object object_of(int rank) {
                        Object::bytes(std::vector<std::byte>(500, std::byte(rank)))});
 }
 
-// What a call is made with, which is there before memory fails. A resource.
+// Objects for a call, made before memory fails. A resource.
 struct Given {
   Arrays small{kRanks, kSmall}, large{kRanks, kLarge};
   std::vector<std::int32_t> ints = std::vector<std::int32_t>(5, 1);
@@ -139,7 +139,7 @@ std::function<void()> call_of(const std::string& name, Communicator& comm, Given
   return [&comm, &arrays, run] { run(comm, arrays, 1, {}); };
 }
 
-// What the ranks tell each other after each call, over a communicator where nothing fails.
+// The ranks' report after each call, over a communicator where nothing fails.
 struct Report {
   int failed = 0;  // an allocation of this rank's
   int ended = 0;   // the communicator

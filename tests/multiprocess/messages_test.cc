@@ -186,7 +186,7 @@ TEST(Messages, InARingAndToOneselfArrive) {
   });
 }
 
-// What nobody receives must neither block others nor grow without end.
+// A message without a receive must neither block others nor use unlimited memory.
 TEST(Messages, UnreceivedOnesHarmNothing) {
   run_job({.size = 2}, [](Rank& rank) {
     World world = rank.join();

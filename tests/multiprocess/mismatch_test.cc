@@ -1,4 +1,4 @@
-// Ranks that call different things: the same Mismatch on all of them.
+// Ranks that make different calls: all get the same Mismatch.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -239,7 +239,7 @@ TEST(Mismatch, OfAsyncCallsEndsAllWork) {
   }
 }
 
-// Ranks that are far apart in a call nobody waits in: found at the next meeting.
+// Ranks far from each other in calls without waits: the mismatch is found at the next wait.
 TEST(Mismatch, OfCallsThatWaitForNobodyIsFoundLater) {
   const auto ranks = run_job({.size = 2}, [](Rank& rank) {
     World world = rank.join();
@@ -334,7 +334,7 @@ TEST(Mismatch, OfMessagesNamesBothSides) {
 
 // --- Calls in which no rank waits for another ---------------------------------------------------
 
-// As the last call of all ranks: nobody has to compare it for the sake of the data.
+// The last call of all ranks, whose data no rank has to compare.
 struct LastCall {
   const char* name;
   void (*call)(Communicator& comm, std::span<float> x, std::span<float> parts);

@@ -1,5 +1,6 @@
-// Memory that is given back reads zero when it is taken anew, and nothing beside it changes,
-// whatever the kernel's pages are, and where memory is locked. Run with pages of 4, 16 and 64 KiB.
+// Memory that was released reads zero when it is allocated again, and its neighbours do not change.
+// This holds for all page sizes of the kernel, and for locked memory. Run with pages of 4, 16 and
+// 64 KiB.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -24,7 +25,7 @@ constexpr std::size_t kBytes = std::size_t{1} << 20;
 
 TEST(Pages, AreAsPretended) { EXPECT_EQ(os::page_bytes(), pretended_page()); }
 
-// What was discarded, and no more, reads zero.
+// Checks that exactly the discarded range reads zero.
 void expect_discarded(const os::Segment& segment, std::size_t offset, std::size_t bytes) {
   std::memset(segment.data(), 0xaa, segment.size());
   segment.discard(offset, bytes);
@@ -62,7 +63,7 @@ TEST(Pages, ADiscardedRangeIsZeroWhereMemoryIsLocked) {
   expect_all_discarded(owned);
 }
 
-// Blocks of one stripe, of every size: who lives beside whom is not told by their sizes.
+// Blocks of one stripe, of every size. Neighbours do not follow from sizes.
 TEST(Pages, ABlockThatIsTakenAnewIsZeroAndItsNeighboursStay) {
   const control::HostShape shape{.ranks = 1, .stripe_bytes = std::size_t{8} << 20};
   for (const bool shared : {true, false}) {
@@ -104,7 +105,7 @@ TEST(Pages, ABlockThatIsTakenAnewIsZeroAndItsNeighboursStay) {
 
 using Check = std::function<void(bool, const std::string&)>;
 
-// Groups and symmetric arrays that come and go, beside those that stay.
+// Makes and closes groups and symmetric arrays, beside others that stay.
 void come_and_go(const Check& check, Communicator& comm) {
   constexpr std::size_t kCount = 3001;
   auto stays = comm.symmetric().empty<int>(kCount);
@@ -147,7 +148,7 @@ TEST(Pages, GroupsAndArraysComeAndGoBetweenThreads) {
 
 TEST(Pages, GroupsAndArraysComeAndGoInLockedMemory) {
   const auto ranks = run_job({.size = 2}, [](Rank& rank) {
-    // What is touched alone: a segment is large.
+    // ONFAULT locks touched pages alone, as a segment is large.
     if (mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) != 0) return rank.report("locked", "no");
     World world = rank.join();
     come_and_go([&](bool good, const std::string& what) { rank.check(good, what); },

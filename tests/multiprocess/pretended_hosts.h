@@ -10,7 +10,7 @@
 
 namespace hocket::multiprocess {
 
-// Which host a rank pretends to be on.
+// The host that a rank pretends to be on.
 using Placement = int (*)(int rank);
 inline int in_pairs(int rank) { return rank / 2; }
 inline int in_turn(int rank) { return rank % 2; }

@@ -1,6 +1,6 @@
-// A kernel with larger pages than this machine's, as far as a library can tell: sysconf says so,
-// mappings begin at such pages, and advice about memory is taken for whole ones alone. In the place
-// of libc's functions, for the whole program; PRETENDED_PAGE is the size in KiB.
+// A kernel with larger pages than this machine's, as far as a library can tell. sysconf reports
+// them, mappings begin at such pages, and advice applies to whole ones alone. Replaces libc's
+// functions for the whole program; PRETENDED_PAGE is the size in KiB.
 #include "pretended_pages.h"
 
 #include <dlfcn.h>
@@ -57,7 +57,7 @@ void* mmap(void* at, std::size_t bytes, int protection, int flags, int fd, off_t
   if (at != nullptr || page() == real_page()) {
     return real_mmap(at, bytes, protection, flags, fd, offset);
   }
-  // What lies between the ends of the reservation and of the mapping stays reserved.
+  // Memory between the ends of the reservation and of the mapping stays reserved.
   void* room = real_mmap(nullptr,
                          round_up(bytes) + page(),
                          PROT_NONE,

@@ -5,9 +5,9 @@
 
 namespace hocket::multiprocess {
 
-// What the program takes a page to be, bytes.
+// The program's page size, in bytes.
 std::size_t pretended_page();
-// libc's function that this program's own of that name stands before.
+// libc's function that this program's own function of that name hides.
 void* next_function(const char* name);
 
 }  // namespace hocket::multiprocess

@@ -33,21 +33,21 @@ struct JobOptions {
   std::size_t segment_bytes = std::size_t{256} << 20;  // a rank; 0: hocket's own choice
 };
 
-// What the ranks of one job share beside hocket, to know where the others are. Zero at first.
+// Memory that the ranks of one job share outside hocket, to synchronize. Initially zero.
 struct Board {
   static constexpr int kFlags = 64;
   std::array<std::atomic<int>, kFlags> flags;
 };
 
-// What an action ended with: an error's fields, or nothing.
+// The outcome of an action: an error's fields, or success.
 struct Outcome {
   std::string kind = "ok";  // or "PeerDied", "Mismatch", ...
   std::string message = {};
   int peer = -1;
   int pid = 0;
-  int signal = 0;            // what ended the dead, 0 where unknown
+  int signal = 0;            // that ended the dead rank, 0 if unknown
   std::string missing = {};  // "1,2"
-  std::string calls = {};    // what the missing, or those that disagree, called
+  std::string calls = {};    // the calls of the missing or disagreeing ranks
 
   bool ok() const { return kind == "ok"; }
 };
@@ -72,11 +72,11 @@ class Rank {
   Outcome attempt(const std::string& key, const std::function<void()>& action) const;
   // The parent's test fails unless `condition`.
   void check(bool condition, const std::string& what) const;
-  // What the watchdog says of this rank.
+  // Sets the watchdog's text about this rank.
   void stage(const std::string& what) const { report("stage", what); }
 
-  // Counts up flag `flag`; waits until it has been counted up to `count`; how far it has been. Not
-  // through hocket.
+  // Increments flag `flag`; waits until it has reached `count`; returns its value. Works without
+  // hocket.
   void mark(int flag) const;
   void await(int flag, int count) const;
   int flag(int flag) const;
@@ -89,15 +89,15 @@ class Rank {
   int pipe_;
 };
 
-// What the parent knows of a rank that has ended.
+// The parent's knowledge about a rank that has ended.
 struct Result {
   pid_t pid = -1;
-  int status = 0;  // as waitpid says
+  int status = 0;  // as waitpid returns it
   std::map<std::string, std::string> reports = {};
 
   bool exited(int code = 0) const;
   bool killed_by(int signal) const;
-  // What was reported last under `key`; "(nothing)" where nothing was.
+  // The last report under `key`; "(nothing)" if there is none.
   std::string get(const std::string& key) const;
   int number(const std::string& key) const;
 };
@@ -120,9 +120,9 @@ class Watcher {
   Board* board_;
 };
 
-// Runs `body` in `size` processes until all have ended. Failed checks, exceptions that leave
-// `body`, crashes and the watchdog fail the test; a rank that was to die is told by
-// `expected_to_die`. `meanwhile` runs in the parent once all are forked.
+// Runs `body` in `size` processes until all have ended. The test fails on failed checks, exceptions
+// that leave `body`, crashes and the watchdog. Ranks in `expected_to_die` may die. `meanwhile` runs
+// in the parent once all are forked.
 std::vector<Result> run_job(const JobOptions& options,
                             const Body& body,
                             const std::vector<int>& expected_to_die = {},

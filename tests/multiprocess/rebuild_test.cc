@@ -24,7 +24,8 @@ using std::chrono::seconds;
 
 constexpr auto kPlenty = seconds(40);
 
-// A job's fork has a memory of its own: each rank has its world in here, as it ends unclosed.
+// A forked process of a job has separate memory. Each rank stores its world here, as it ends
+// without closing it.
 void check_works(const Rank& rank, Communicator& comm, int salt = 0) {
   for (const std::size_t count : {1, 700, 60'000}) {
     const std::string wrong = wrong_results(comm, salt, count);
@@ -77,7 +78,7 @@ int threads() {
   return -1;
 }
 
-// Of the job's shared memory, which pages are there.
+// Resident pages of the job's shared memory.
 long shared_pages() {
   std::ifstream file("/proc/self/statm");
   long size = 0;
@@ -181,7 +182,7 @@ TEST(Rebuild, AfterMismatchAbortAndDeadline) {
   });
 }
 
-// A healthy communicator: calls made before end well; nobody is torn out of one.
+// Rebuild of a healthy communicator. Calls made before end well; no rank is torn out of one.
 TEST(Rebuild, OfAHealthyCommunicatorHarmsNoCallBeforeIt) {
   run_job({.size = 3}, [](Rank& rank) {
     World world = rank.join();
@@ -217,7 +218,7 @@ TEST(Rebuild, CallsTheOthersOutOfTheirCalls) {
   }
 }
 
-// Whoever waits for the other's end waits longer than the watchdog.
+// The other rank's end comes later than the watchdog allows.
 TEST(Rebuild, IsGivenUpWhereAnotherThreadCloses) {
   run_job({.size = 2}, [](Rank& rank) {
     World world = rank.join();
@@ -258,7 +259,7 @@ TEST(Rebuild, EndsTheOldCommunicatorAndItsWork) {
                  [&] { static_cast<void>(old.symmetric().empty(10, DType::kFloat32)); });
     rank.attempt("group", [&] { static_cast<void>(old.split({})); });
     rank.attempt("send", [&] { old.send(x, 1 - rank.rank(), {.deadline = kPlenty}); });
-    // What peers can reach goes on being so.
+    // Memory that peers can reach stays reachable.
     next.all_reduce(array.local());
     check_works(rank, next);
     rank.attempt("again", [&] { static_cast<void>(old.rebuild()); });
@@ -307,7 +308,7 @@ TEST(Rebuild, NamesARankThatDoesNotCome) {
   }
 }
 
-// What one rank is told of its arguments ends the others' calls at once, which all repeat.
+// A rank's invalid arguments end the others' calls at once. Then all repeat the call.
 void refuse_and_repeat(Rank& rank, World& world) {
   world.communicator().barrier();
   for (int round = 0; round < 6; ++round) {
@@ -357,7 +358,7 @@ TEST(Rebuild, RefusedByOneIsHeardByWhoComesLate) {
   expect_members(ranks, {0, 1, 2});
 }
 
-// A refused rebuild of a healthy communicator that nobody else called for harms nothing, then or
+// A refused rebuild of a healthy communicator that no other rank called harms nothing, then or
 // later.
 TEST(Rebuild, RefusedByOneAndGivenUpHarmsNothing) {
   const auto ranks = run_job({.size = 3}, [](Rank& rank) {
@@ -375,7 +376,7 @@ TEST(Rebuild, RefusedByOneAndGivenUpHarmsNothing) {
   expect_members(ranks, {0, 1, 2});
 }
 
-// A stopped rank is counted out; when it wakes up it is told.
+// A stopped rank is excluded, and gets an error when it wakes up.
 TEST(Rebuild, WithoutAStoppedRankThatWakesUpTooLate) {
   for (const int victim : {0, 2}) {
     const auto ranks = run_job(
@@ -401,7 +402,7 @@ TEST(Rebuild, WithoutAStoppedRankThatWakesUpTooLate) {
           report_members(rank, world.communicator());
           check_works(rank, world.communicator());
           rank.mark(2);
-          // What the old one does when it wakes up disturbs nobody.
+          // The excluded rank disturbs no other when it wakes up.
           for (int i = 0; i < 20; ++i) check_works(rank, world.communicator(), i);
         },
         {},
@@ -449,7 +450,7 @@ TEST(Rebuild, OfGroupsIsOfTheirMembers) {
                 } else {
                   rank.attempt("stranger", [&] { static_cast<void>(reversed.rebuild()); });
                 }
-                // The world has lost one of its own, and is rebuilt after its groups.
+                // The world has lost a member, and is rebuilt after its groups.
                 world.rebuild({.deadline = kPlenty});
                 rank.check(world.size() == 4, "the world is not four");
                 check_works(rank, world.communicator());
@@ -540,7 +541,7 @@ void random_rounds(unsigned seed, int rounds, const std::vector<std::string>& en
           Communicator comm = world.communicator().duplicate();
           rank.mark(0);
           std::vector<float> x(3'000);
-          // Until it is one of those who are left, and all of them are through.
+          // Repeats until it is one of the survivors, and all have finished.
           for (int rebuilt = 0;;) {
             const Outcome outcome = outcome_of([&] {
               do {

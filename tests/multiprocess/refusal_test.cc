@@ -46,7 +46,7 @@ TEST_P(Refusals, ByOneRankReachAllAndHarmNothing) {
       });
       for (std::size_t i = 0; i < 3; ++i) {
         const Result& rank = ranks[i];
-        // What a rank gives to others may have been given before the refusal came.
+        // A rank may have given its data to others before the refusal came.
         if (static_cast<int>(i) != refuser && rank.get("call") == "ok") continue;
         EXPECT_EQ(rank.get("call"), "InvalidArgument") << rank.get("call.message");
         if (static_cast<int>(i) == refuser) continue;
@@ -118,7 +118,7 @@ TEST(Refusal, ManyInARowAreAllHeard) {
         });
         rank.check(outcome.kind == "InvalidArgument",
                    fmt::format("call {}: {} {}", i, outcome.kind, outcome.message));
-        // How far a rank gets ahead of the others is bounded.
+        // A bound limits how far a rank gets ahead of the others.
         if (i == std::min(calls, 3) - 1) rank.mark(0);
       }
       expect_usable(rank, comm);
@@ -223,7 +223,7 @@ TEST(Refusal, OfGroupsAndSymmetricArraysIsHeard) {
   });
 }
 
-// Who has refused a call goes on to the next ones while others are still waiting in it.
+// A rank that has refused a call goes on to later calls while others still wait in it.
 TEST(Refusal, LaterDataAreNotTakenForThoseOfARefusedCall) {
   run_job({.size = 4}, [](Rank& rank) {
     World world = rank.join();
@@ -251,8 +251,8 @@ TEST(Refusal, LaterDataAreNotTakenForThoseOfARefusedCall) {
   });
 }
 
-// Arrays of no element type, at no address, or of bytes that wrap around: refused by all verbs,
-// also by those that read them before any call of the group has looked at them.
+// Arrays without an element type, at a null address, or with bytes that wrap around. All verbs
+// refuse them, also those that read them before any call of the group has checked them.
 TEST(Refusal, OfArraysThatCannotBe) {
   run_threads(2, [](Communicator& comm) {
     float x[4] = {}, y[8] = {};
@@ -290,8 +290,8 @@ TEST(Refusal, OfArraysThatCannotBe) {
   });
 }
 
-// Where a rank hears of a refusal by another's fingerprint, before it has waited at all, it has
-// come out of the call all the same: others, who run ahead, need not wait for its next one.
+// A rank may learn of a refusal from another's fingerprint, before it has waited at all. It has
+// then left the call, too: ranks ahead of it need not wait for its next call.
 TEST(Refusal, IsHeardAtTheFirstLookToo) {
   run_job({.size = 3, .engines = {"shm"}}, [](Rank& rank) {
     World world = rank.join();

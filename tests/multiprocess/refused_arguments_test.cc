@@ -23,7 +23,7 @@ namespace {
 constexpr int kRanks = 3;
 const std::vector<std::size_t> kTwo{2, 2, 2};
 
-// What a call is made of; one field of it is wrong on one rank. A value.
+// Arguments of a call. One field is wrong on one rank. A value.
 struct Given {
   std::vector<float> small = std::vector<float>(2, 1.0F);
   std::vector<float> large = std::vector<float>(6, 1.0F);
@@ -88,7 +88,8 @@ const Spoil kFewCounts = [](Given& g) { g.counts = {2, 2}; };
 const Spoil kLargeCounts = [](Given& g) { g.counts = {2, 2, std::size_t{1} << 62}; };
 const Spoil kNoCounts = [](Given& g) { g.counts = {7, 2, 2}; };
 
-// A collective. What may be through: who has given, or needs nobody, is before a refusal comes.
+// A collective. Ranks that may succeed: a rank that has given its data, or needs none, may end
+// before a refusal comes.
 enum class Through { kNobody, kSome };
 struct Case {
   std::string name;
@@ -204,7 +205,7 @@ std::vector<Case> of_several_arrays() {
       {"hierarchical_all_reduce",
        [](Communicator& c, Given& g) { hierarchical_all_reduce(c, g.six, {.op = g.op}); },
        {kNoOp, kNoOpOfFloats, kNowhere}},
-      {"hierarchical_all_reduce_again",  // the groups are there, and nobody comes to `c` any more
+      {"hierarchical_all_reduce_again",  // the groups are there, and no rank comes to `c` any more
        [](Communicator& c, Given& g) {
          Given right;
          hierarchical_all_reduce(c, right.six);
@@ -302,7 +303,7 @@ TEST_P(RefusalOfArguments, ByOneRankIsHeardByAll) {
   const Case& its = GetParam();
   for (std::size_t spoil = 0; spoil < its.spoils.size(); ++spoil) {
     std::mutex mutex;
-    int refused = 0;  // by the one that made it
+    int refused = 0;  // by the rank that made it
     run_threads(kRanks, [&](Communicator& comm) {
       comm.set_deadline(std::chrono::seconds(30));
       for (const int culprit : {1, 0}) {

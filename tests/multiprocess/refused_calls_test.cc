@@ -42,7 +42,7 @@ std::string name_of(const Refusal& refusal) {
 
 using Clock = std::chrono::steady_clock;
 
-// How long each thread of this process has run, or waited for a processor to run on, so far.
+// Time that each thread of this process has run, or waited for a processor, so far.
 std::map<std::string, std::chrono::nanoseconds> busy_times() {
   std::map<std::string, std::chrono::nanoseconds> times;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
@@ -55,8 +55,8 @@ std::map<std::string, std::chrono::nanoseconds> busy_times() {
   return times;
 }
 
-// In a rank that does nothing no thread spins: one that does always runs, or would if it might, on
-// however busy a machine.
+// In an idle rank no thread spins. A spinning thread always runs or waits for a processor, even on
+// a busy machine.
 void expect_idle(const Rank& rank) {
   const auto before = busy_times();
   const auto begin = Clock::now();
@@ -69,7 +69,8 @@ void expect_idle(const Rank& rank) {
   }
 }
 
-// Groups that come and go, so that memory is given back and taken anew, beside what stays.
+// Groups are created and closed, so that memory is freed and allocated again, beside a lasting
+// group.
 void expect_fresh_memory(const std::function<void(bool, const std::string&)>& check,
                          Communicator& comm) {
   auto stays = comm.symmetric().empty<int>(3001);

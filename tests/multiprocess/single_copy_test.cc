@@ -32,8 +32,8 @@ struct Reads {
 // The value that rank `rank` gives to `to`; never 0.
 int given(int rank, int to, int seed) { return 1 + seed + 31 * rank + 7 * to; }
 
-// The array that a rank gives to all. Once its call has ended, it is the program's: its pages are
-// zero then, from one moment to the next, and what peers read of it is none of the call's.
+// The array that a rank gives to all. Once its call has ended, the program owns the array and
+// zeroes its pages at once. No later read by a peer belongs to the call.
 class Given {
  public:
   Given(const Communicator& comm, int seed)
@@ -178,8 +178,8 @@ TEST(SingleCopy, AnOwnerDies) {
   }
 }
 
-// A rank whose deadline passes, or that aborts, writes to its array at once. Nobody takes that for
-// what it gave: the others' calls end well and right, or by that error.
+// A rank whose deadline passes, or that aborts, writes to its array at once. No peer takes these
+// bytes for data of the call: the others' calls end with right results, or with that error.
 TEST(SingleCopy, ACallEndsWhileItsArrayIsRead) {
   for (const Reads& each : kReads) {
     SCOPED_TRACE(each.name);
@@ -224,8 +224,8 @@ TEST(SingleCopy, AKernelThatRefusesItToOneRankHasAllCopyTwice) {
   }
 }
 
-// The kernel may change its mind: then a call says so, and a message is sent in the other way. That
-// it does shows that arrays were read indeed.
+// The kernel may refuse later. Then the call reports it, and a message is sent in the other way.
+// The refusal proves that arrays were read directly before.
 TEST(SingleCopy, AKernelThatRefusesItLaterIsNamed) {
   for (const Reads& each : kReads) {
     SCOPED_TRACE(each.name);
@@ -246,7 +246,7 @@ TEST(SingleCopy, AKernelThatRefusesItLaterIsNamed) {
     const auto names_it = [](const Result& rank) {
       return rank.get("call.message").find("HOCKET_SINGLE_COPY=never") != std::string::npos;
     };
-    // The root of the scatter, which nobody can read any more, stages its array.
+    // The root of the scatter, which no peer can read any more, stages its array.
     if (name == "send_recv" || name == "scatter") {
       for (const Result& rank : ranks)
         EXPECT_EQ(rank.get("call"), "ok") << rank.get("call.message");

@@ -1,5 +1,5 @@
-// Harm of every kind at random points of random calls: whatever happens, every survivor hears of it
-// in one of the allowed ways, all of them in the same, and nothing is left behind.
+// Faults of every kind at random points of random calls. Every survivor gets one of the allowed
+// errors, all survivors get the same, and nothing is left behind.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -27,7 +27,7 @@ using std::chrono::milliseconds;
 enum class Harm {
   kKill,         // one rank, by SIGKILL
   kKillTwo,      // two at once
-  kCrash,        // one rank, by a signal of its own making, in the middle of its calls
+  kCrash,        // one rank, by a signal that it raises in the middle of its calls
   kLeave,        // one rank exits
   kStop,         // one rank, for longer than the deadline
   kStopShortly,  // and then somebody aborts
@@ -87,7 +87,7 @@ constexpr int kReady = 0;
 constexpr int kHarmNow = 1;  // to ranks that harm themselves
 constexpr int kHeard = 2;
 
-// A thread of a rank that does to it what it was told, while its first one makes calls.
+// A thread of a rank that causes the planned fault in it, while its first thread makes calls.
 void harm_itself(const Rank& rank, const Round& round, Communicator& comm) {
   rank.await(kHarmNow, 1);
   if (round.harm == Harm::kCrash) {
@@ -112,7 +112,7 @@ void be_rank(Rank& rank, const Round& round) {
   rank.mark(kReady);
   rank.attempt("first", [&] { work_for_ever(comm, round.work); });
   rank.mark(kHeard);
-  // What has ended stays ended, and says so at once.
+  // An ended communicator stays ended, and reports it at once.
   rank.attempt("later", [&] { comm.barrier(); });
   if (harm) harm->join();
 }
@@ -154,8 +154,8 @@ void do_harm(const Watcher& watcher, const Round& round) {
   }
 }
 
-// What a survivor may be told. Who is stopped in the middle of a message of two ranks leaves one of
-// them late for the others, so that anybody may be named.
+// Errors that a survivor may get. A rank that stops in the middle of a message between two ranks
+// makes the other late as well. So any rank may be named.
 void expect_allowed(const Round& round, const Result& rank, const std::string& key) {
   const std::string kind = rank.get(key);
   const std::string message = rank.get(key + ".message");
@@ -178,7 +178,7 @@ void expect_allowed(const Round& round, const Result& rank, const std::string& k
   }
 }
 
-// What could be left: descriptors here, children, shared memory with a name, sockets.
+// Possible leftovers: descriptors here, children, shared memory with a name, sockets.
 struct Leftovers {
   std::size_t descriptors = 0;
   std::set<std::string> named;

@@ -1,5 +1,5 @@
-// A whole job that is stopped for longer than its deadlines goes on as if nothing had been: a
-// laptop was shut, a batch system suspended it. See include/hocket/run_clock.h.
+// A whole job that is stopped for longer than its deadlines goes on as if nothing had happened.
+// Examples: a laptop is closed, or a batch system suspends the job. See include/hocket/run_clock.h.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -101,7 +101,7 @@ TEST(Suspended, NoWaitCountsTheTimeOfTheStop) {
       });
 }
 
-// The stop may fall into the work of a call as well, where nobody looks at a clock.
+// The stop may also happen inside a call, while no thread looks at a clock.
 TEST(Suspended, NoStepCountsTheTimeOfTheStop) {
   constexpr int kStops = 4;
   run_job(
@@ -132,7 +132,7 @@ TEST(Suspended, NoStepCountsTheTimeOfTheStop) {
       });
 }
 
-// A user's operator counts with its own time, and not with that of the stop.
+// A user's operator counts its own time, without the time of the stop.
 TEST(Suspended, NoOperatorCountsTheTimeOfTheStop) {
   run_job(
       {.size = 2},

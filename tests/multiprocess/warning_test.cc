@@ -1,5 +1,6 @@
-// Waits that last unusually long: one rank says who has not come, in which call, and what that one
-// does, once and then at growing intervals; and that it is over.
+// Warnings about waits that last unusually long. One rank names the missing rank, the call, and the
+// missing rank's activity: once, and then at growing intervals. It also reports the end of the
+// wait.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -26,7 +27,7 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// What hocket logs in this process, from now on.
+// hocket's log of this process, from now on.
 class Log {
  public:
   Log() {
@@ -130,7 +131,7 @@ TEST(Warning, NamesWhoSkippedACallAndWhereThatOneSleeps) {
   EXPECT_TRUE(has(text, "has ended with an error after")) << text;
 }
 
-// Rank 0 has come before it stopped: nobody is missing, and it is named all the same.
+// Rank 0 has come before it stopped. No rank is missing, and the warning still names rank 0.
 TEST(Warning, NamesARankThatStopsWithinACall) {
   const auto ranks = run_job(
       job_of(3),
@@ -162,7 +163,7 @@ TEST(Warning, NamesARankThatStopsWithinACall) {
   EXPECT_EQ(ranks[1].get("call"), "DeadlineExceeded");
 }
 
-// Rank 0 waits for rank 1 in one group, and rank 1 for rank 2 in another: rank 2 is to blame.
+// Rank 0 waits for rank 1 in one group, and rank 1 for rank 2 in another: rank 2 is the cause.
 TEST(Warning, FollowsAChainToItsEnd) {
   const auto ranks = run_job(job_of(3), [](Rank& rank) {
     const Log log;
@@ -344,7 +345,7 @@ TEST(Warning, IsLeftToADeadlineThatIsShorter) {
 
 class WarningHosts : public PretendedHosts {};
 
-// Ranks 0 and 1 are one host, 2 and 3 another: rank 3 is named by its host-mate, and by nobody else.
+// Ranks 0 and 1 are one host, 2 and 3 another. Only the rank on the same host names rank 3.
 TEST_F(WarningHosts, HasTheHostOfTheLateRankSpeak) {
   const auto ranks = run_job(job_of(4, "0.3"), [](Rank& rank) {
     const Log log;

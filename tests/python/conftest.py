@@ -1,4 +1,4 @@
-"""What all tests share: a watchdog for each, and ranks that are threads."""
+"""Fixtures of all tests: a watchdog for each, and ranks that are threads."""
 
 import faulthandler
 import os
@@ -14,7 +14,7 @@ WATCHDOG_SECONDS = 60
 
 pytest_plugins = ["hocket.testing.plugin"]
 
-# What tests share, and programs that they start.
+# Modules that tests share, and programs that they start.
 sys.path.insert(0, str(HERE / "support"))
 
 
@@ -50,8 +50,10 @@ def watchdog():
 
 @pytest.fixture(autouse=True, scope="session")
 def interruptible():
-    """A shell starts what it puts into the background with Ctrl-C ignored, nohup with a hangup; all
-    that is started from there inherits that, but for what has a handler."""
+    """Restores the default handlers of Ctrl-C and hangup. A shell starts background processes
+    with Ctrl-C ignored, and nohup ignores a hangup. All processes that these start inherit
+    this, except for signals with a handler.
+    """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:

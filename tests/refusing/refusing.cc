@@ -70,7 +70,7 @@ void refuse(const std::string& call, int error) {
   if (found == std::end(kCalls)) throw std::runtime_error(call + " is nothing that can be refused");
   const auto number = static_cast<std::uint32_t>(found->number);
   const bool any = !found->third;
-  // What is looked at second, and what it has to be.
+  // Offset of the second value to compare, and the value wanted.
   const auto at = static_cast<std::uint32_t>(
       any ? offsetof(seccomp_data, nr) : offsetof(seccomp_data, args) + 2 * sizeof(std::uint64_t));
   const std::uint32_t wanted = any ? number : *found->third;

@@ -6,12 +6,12 @@
 
 namespace hocket::refusing {
 
-// What can be refused: names of system calls, and of advice to madvise.
+// Names that can be refused: system calls, and advice to madvise.
 const std::vector<std::string>& refusable();
 
-// From now on `call` fails with error number `error` in this thread, those that it starts and their
-// children, for good. Throws std::runtime_error where the call is not known, or the kernel has no
-// such filters.
+// From now on `call` permanently fails with error number `error` in this thread, in threads that it
+// starts, and in their children. Throws std::runtime_error if the call is unknown, or the kernel
+// has no such filters.
 void refuse(const std::string& call, int error);
 
 }  // namespace hocket::refusing

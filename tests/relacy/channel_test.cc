@@ -60,8 +60,8 @@ class Traffic : public relacy::Program {
 };
 
 TEST(RingChannel, ShortMessagesComeWholeAndInOrder) {
-  // Of 35 records a place is written a second time; three are enough to see that one is not
-  // believed before it is there.
+  // With 35 records a place is written a second time. Three are enough to check that a record is
+  // not read before it is complete.
   relacy::holds_and_needs_all<Traffic<8, 3>>(
       {{"pop", "no place is used again"}, {"learn_what_is_done", "no place is used again"}},
       {{"pop", "no place is used again"}},

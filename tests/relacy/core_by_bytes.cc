@@ -1,5 +1,5 @@
-// In place of core's inner loops: the same, a byte or a number at a time, with the simulator told
-// of all that is read and written.
+// Replaces core's inner loops: the same work, one byte or number at a time. The simulator sees
+// every read and write.
 #include <cstddef>
 #include <cstdint>
 #include <source_location>

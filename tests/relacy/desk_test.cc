@@ -1,4 +1,4 @@
-// What a rank shows of its groups and of its calls to those who look from outside
+// The status page on which a rank shows its groups and calls to other processes
 // (monitoring/live/desk_layout.h).
 #include <array>
 #include <string>
@@ -108,7 +108,7 @@ class Answers : public relacy::Program {
 TEST(Answers, AreWholeOrNotThere) { relacy::holds_and_needs_all<Answers>({}, {}, 3'000); }
 
 TEST(Seats, AreWholeOrNotThere) {
-  // Relacy makes what threads store in one place in the order of its steps, so that it does not see
+  // Relacy orders the stores of threads to one place by the order of its steps. So it does not see
   // two groups' names in the wrong order.
   const relacy::Harmless between_groups = {{"take compare_exchange", "it orders names"},
                                            {"leave compare_exchange", "the same"}};

@@ -36,7 +36,8 @@ class Sleeper : public relacy::Program {
   base::Atomic<int> words_[kRanks];
 };
 
-// What a wait does from its first look to its sleep, and whoever rings all: leaving, failing.
+// A wait, from its first look to its sleep, beside a thread that wakes all ranks: on leaving, on
+// failing.
 class WaiterBesideRingAll : public relacy::Program {
  public:
   static constexpr int kThreads = 2;

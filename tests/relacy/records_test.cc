@@ -1,4 +1,5 @@
-// What ranks announce of their calls, and what ended a group (membership/control/group.h, group_layout.h).
+// Records of calls that ranks announce, and of the end of a group (membership/control/group.h,
+// group_layout.h).
 #include "host.h"
 #include "membership/control/group.h"
 #include "membership/control/group_layout.h"

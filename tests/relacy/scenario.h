@@ -30,9 +30,9 @@ inline const char* reason_of(const Harmless& harmless, const std::string& site) 
   return nullptr;
 }
 
-// The program holds in every order that is tried; and every operation that orders others is needed
-// for that: with any of them relaxed, and with any store left out, an order is found that breaks
-// it. That is what shows that the program can fail.
+// Asserts two things. The program holds in every order that is tried. And it needs every operation
+// that orders others: if one is relaxed, or a store is left out, some order breaks the program. The
+// second part shows that the program can fail.
 template <typename P>
 void holds_and_needs_all(const Harmless& weak_enough, const Harmless& may_be_left_out, int usual) {
   const Factory make = [] { return std::make_unique<P>(); };

@@ -26,8 +26,8 @@ namespace {
 using Cell = rl::generic_atomic<std::uint64_t, true>;
 using Token = rl::var<int>;
 
-// Of the execution that runs. Where one fails, Relacy leaves its threads as they stand, so what it
-// had is only forgotten then.
+// State of the current execution. If an execution fails, Relacy leaves its threads as they stand,
+// so this state is cleared only then.
 struct Execution {
   std::unordered_map<const void*, Cell*> cells;
   std::unordered_map<const void*, Token*> tokens;
@@ -60,7 +60,7 @@ rl::debug_info info_of(Site site) {
   return rl::debug_info(site.function_name(), site.file_name(), site.line());
 }
 
-// What is made of an operation here: noted, and weakened where that is the mistake.
+// An operation as it is executed: recorded, and weakened if that is the mutation under test.
 struct Made {
   rl::memory_order order;
   bool dropped;
@@ -95,7 +95,7 @@ Made made(const char* operation, std::memory_order order, bool stores, Site site
   }
 }
 
-// Whether the caller is a thread of an execution: objects are also made and looked at outside.
+// True if the caller is a thread of an execution. Objects are also made and read outside.
 bool running() { return run != nullptr && run->execution.runs; }
 
 Cell& cell_at(const void* at) {
@@ -113,7 +113,7 @@ struct Allocation : rl::context {
   }
 };
 
-// One program, with as many threads as Relacy is told when it is compiled.
+// One program. Relacy needs the number of threads at compile time.
 template <int kThreads>
 struct Suite : rl::test_suite<Suite<kThreads>, kThreads> {
   Suite() {
@@ -245,7 +245,7 @@ void heavy_fence(Site site) {
 }
 
 void sleep_on(void* at, std::uint64_t initial, std::uint64_t expected, Site site) {
-  // The kernel reads the newest value, and nobody wakes between that and the sleep.
+  // The kernel reads the newest value. No wake-up comes between that read and the sleep.
   Cell& cell = cell_at(at);
   if (initial + cell.fetch_add(0, rl::mo_seq_cst, info_of(site)) != expected) return;
   cell.wait(rl::ctx(), false, true, info_of(site));
@@ -261,7 +261,7 @@ void wake_all(void* at, Site site) {
 
 void read_plain(const void* value, Site site) {
   if (!running()) return;
-  // What nobody has written is as it was before all began.
+  // A value that was never written is as it was before the execution.
   const auto found = run->execution.tokens.find(value);
   if (found != run->execution.tokens.end()) (*found->second)(info_of(site)).load();
 }

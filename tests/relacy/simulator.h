@@ -1,9 +1,9 @@
 // Runs threads of a program in every order that memory allows, by Relacy, whose names stay in
 // simulator.cc.
 //
-// The library's sources are built over it as they are: foundation/base/atomic.h and foundation/os/futex.h of this folder
-// come before those of src. A value lives where the library has it; what other threads may see of
-// it is kept beside, by its address, for one execution.
+// The library's sources are compiled over it unchanged: foundation/base/atomic.h and foundation/os/futex.h of this folder
+// come before the files of src. A value is stored in the library's own place. The values that other
+// threads may see are kept separately, by its address, for one execution.
 #pragma once
 
 #include <atomic>
@@ -18,10 +18,11 @@
 
 namespace hocket::relacy {
 
-// Where in the sources an operation stands.
+// Source position of an operation.
 using Site = std::source_location;
 
-// One execution's threads and data: made anew for each, within it. `before` and `after` run alone.
+// One execution's threads and data, constructed for each execution and within it. `before` and
+// `after` run alone.
 class Program {
  public:
   virtual ~Program() = default;
@@ -45,7 +46,7 @@ struct Options {
 struct Outcome {
   bool passed = false;
   std::string text;  // what failed
-  // Of operations that order others, and of stores and the like: what mistakes can be put into.
+  // Sites of operations that order others, and of stores and the like: the places for mutations.
   std::set<std::string> ordering;
   std::set<std::string> storing;
 };
@@ -83,7 +84,8 @@ void heavy_fence(Site site);
 // As futex(2): sleeps where the word is as expected.
 void sleep_on(void* at, std::uint64_t initial, std::uint64_t expected, Site site);
 void wake_all(void* at, Site site);
-// Of what is no atomic: two threads at it at once, one of them writing, fail the execution.
+// Accesses to a value that is not atomic. Two concurrent accesses, one of them a write, fail the
+// execution.
 void read_plain(const void* value, Site site);
 void write_plain(void* value, Site site);
 // The same of bytes: of memory that the program has said to be shared, all else being a thread's

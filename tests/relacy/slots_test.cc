@@ -101,7 +101,7 @@ class Ranks : public relacy::Program {
   std::vector<std::unique_ptr<ShmGroup>> groups_;
 };
 
-// Two slots in turn, that nobody overwrites though nobody asks.
+// Two slots in turn. No slot is overwritten too early, though no rank asks.
 struct AmongAll {
   static constexpr int kRanks = 2;
   static constexpr std::size_t kCount = 130;
@@ -162,7 +162,7 @@ TEST(Slots, ARootRunsAhead) { relacy::holds_and_needs_all<Ranks<Rooted>>({}, {},
 TEST(Slots, RootsOfBothKinds) {
   relacy::holds_and_needs_all<Ranks<RootedBothWays>>(kRoomEnough, kRoomEnough, 300);
 }
-// Who is in a step of a call has finished the one before.
+// A rank in a step of a call has finished the step before.
 const relacy::Harmless kSaidByTheNext = {{"ShmGroup::finish", "a later word says the same"},
                                          {"ShmGroup::raise_floor", "the same"}};
 TEST(Chunks, InTurn) {

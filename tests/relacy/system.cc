@@ -16,7 +16,7 @@ bool has_heavy_fence = true;
 
 namespace hocket {
 
-// Nobody beats: beats_test.cc has those.
+// No heartbeat runs here; beats_test.cc tests those.
 RunClock::time_point RunClock::now() noexcept {
   return time_point(std::chrono::steady_clock::now().time_since_epoch());
 }
@@ -25,8 +25,8 @@ RunClock::time_point RunClock::now() noexcept {
 
 namespace hocket::os {
 
-// Nobody wakes up by the time: what is missed shows as a deadlock. But where there are no heavy
-// fences a wake-up may be missed, and sleeps are short.
+// Sleeps have no timeout, so a missed wake-up shows as a deadlock. But without heavy fences a
+// wake-up may be missed, and sleeps are short.
 bool futex_wait(FutexWord& word, std::uint32_t expected, base::Deadline) noexcept {
   if (relacy::has_heavy_fence) {
     relacy::sleep_on(&word, word.initial(), expected, std::source_location::current());

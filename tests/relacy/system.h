@@ -1,9 +1,9 @@
-// What the simulated system has.
+// Features of the simulated system.
 #pragma once
 
 namespace hocket::relacy {
 
-// Whether membarrier works. Of the program that is simulated.
+// True if membarrier works. Set by the program that is simulated.
 extern bool has_heavy_fence;
 
 }  // namespace hocket::relacy

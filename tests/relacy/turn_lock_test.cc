@@ -1,4 +1,4 @@
-// Who is at work on a communicator (calls/call/turn_lock.h).
+// The lock of a communicator (calls/call/turn_lock.h).
 #include "calls/call/turn_lock.h"
 
 #include "foundation/base/atomic.h"
@@ -57,11 +57,11 @@ class Comings : public relacy::Program {
   }
 
   TurnLock lock_{kFences};
-  base::Plain<int> visits_ = 0;  // by whoever is in
+  base::Plain<int> visits_ = 0;  // only by the thread inside
 };
 
-// Every visit makes a favourite: one that was comes in vain while the next is inside, and a third
-// comes.
+// Every visit makes a favourite. A former favourite fails to enter while the next one is inside,
+// and a third thread comes.
 class Heirs : public relacy::Program {
  public:
   static constexpr int kThreads = 3;
@@ -92,7 +92,7 @@ class Heirs : public relacy::Program {
   }
 
   TurnLock lock_{true, 1};
-  base::Plain<int> visits_ = 0;  // by whoever is in
+  base::Plain<int> visits_ = 0;  // only by the thread inside
 };
 
 const relacy::Harmless kNoShortWay = {{"is_one_inside load", "nobody is inside by the short way"},

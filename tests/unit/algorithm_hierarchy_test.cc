@@ -1,4 +1,4 @@
-// Who works with whom where ranks are on several hosts, and what travels between the hosts.
+// Ranks on several hosts: the pairs of ranks that exchange data, and the bytes between the hosts.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -147,7 +147,7 @@ HierarchyTuning by_ring() {
   return tuning;
 }
 
-// What one rank a host would send, were there no others: 2 (h - 1) / h of the array.
+// The bytes that one rank a host would send, without the others: 2 (h - 1) / h of the array.
 TEST(Hierarchy, AllReduceSendsWhatOneRankAHostWould) {
   constexpr std::size_t kCount = 1200;
   for (const auto& hosts : {std::vector{0, 0, 1, 1, 2, 2},
@@ -249,7 +249,7 @@ TEST(Hierarchy, ScoresBelowStraightAlgorithmsForLongArrays) {
     EXPECT_LT(levels.score(s)->microseconds, flat.score(s)->microseconds) << engine::name_of(kind);
   }
   EXPECT_FALSE(levels.score({.kind = Kind::kGatherV}).has_value());
-  // Whoever forces a straight algorithm gets it.
+  // A user who forces a straight algorithm gets it.
   const HierarchyEngine forced(carrier, facts, {.straight = Choices::parse("all_reduce=ring")});
   EXPECT_FALSE(forced.score({.kind = Kind::kAllReduce, .count = 1 << 20}).has_value());
   EXPECT_TRUE(forced.score({.kind = Kind::kBroadcast, .count = 1 << 20}).has_value());

@@ -1,4 +1,4 @@
-// What algorithms await their messages with.
+// The awaiting of messages within algorithms.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -29,8 +29,8 @@ class Counting final : public engine::PointToPoint {
 
 engine::Task await(Endpoint at, std::vector<Message>& messages) { co_await at.completed(messages); }
 
-// Who has nothing to wait for yet is about to post receives: what came before would be copied once
-// more.
+// An algorithm without messages to wait for is about to post receives. Messages that arrive before
+// would be copied once more.
 TEST(Awaiting, NoMessagesMovesNothing) {
   Counting carrier;
   const engine::GroupFacts facts{.rank = 0, .size = 2, .hosts = {}};

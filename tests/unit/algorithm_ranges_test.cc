@@ -155,7 +155,7 @@ TEST(BinomialTree, SubtreesAreConsecutive) {
   }
 }
 
-// The core's numbers speak for all ranks, each for a stretch of its own.
+// The core's numbers represent all ranks, each a separate range.
 TEST(Cores, SpeakForEverybodyOnce) {
   for (int n = 1; n <= kMostRanks; ++n) {
     const int core = core_size(n);

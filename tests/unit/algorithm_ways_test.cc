@@ -257,8 +257,7 @@ TEST(Choices, AreReadAndRefused) {
   EXPECT_THROW(Choices::parse("dance=ring"), InvalidArgument);
 }
 
-// Where floats have to be added up in order, what keeps no order is not chosen, unless it is
-// forced.
+// If floats have to be added in order, algorithms that keep no order are not chosen, unless forced.
 TEST(Choice, KeepsOrderWhereThatIsAskedFor) {
   const engine::GroupFacts facts{.rank = 0, .size = 16, .hosts = {}};
   const auto fabric = std::make_shared<engines::local::LocalFabric>(16);
@@ -287,9 +286,9 @@ TEST(CostModel, PrefersRoundsOrBytes) {
   EXPECT_EQ(chosen(Kind::kAllReduce, 64, 4), Algorithm::kRecursiveDoubling);
   EXPECT_EQ(chosen(Kind::kAllReduce, 64, 1 << 20), Algorithm::kRabenseifner);
   EXPECT_EQ(chosen(Kind::kAllReduce, 2, 1 << 18), Algorithm::kRing);
-  // Where a ring would have more under way than the caches hold.
+  // A ring would have more data in flight than the caches hold.
   EXPECT_EQ(chosen(Kind::kAllReduce, 2, 1 << 22), Algorithm::kScattered);
-  // Where a ring would need memory that the system hands out anew each time.
+  // A ring would need memory that the system allocates each time.
   EXPECT_EQ(chosen(Kind::kAllReduce, 3, 1 << 24), Algorithm::kScattered);
   EXPECT_EQ(chosen(Kind::kBroadcast, 16, 4), Algorithm::kBinomial);
   EXPECT_NE(chosen(Kind::kBroadcast, 16, 1 << 24), Algorithm::kBinomial);

@@ -52,7 +52,7 @@ TEST(Beats, CountAllOnceNobodyBeats) {
   EXPECT_EQ(beats.time([] { return 60'010 * kMs; }), 60'010 * kMs - left_out);
 }
 
-// Whoever sleeps and whoever works runs.
+// Both sleeping and working count as running.
 TEST(RunClock, CountsWhileTheProcessRuns) {
   const auto steady = std::chrono::steady_clock::now();
   const RunClock::Watch watch;
@@ -63,7 +63,7 @@ TEST(RunClock, CountsWhileTheProcessRuns) {
   EXPECT_GE(std::chrono::steady_clock::now() - steady, last - begun);
 }
 
-// A child has no thread that beats: its time must go on all the same.
+// A child has no thread that beats, but its time must go on.
 TEST(RunClock, GoesOnInAChildOfAFork) {
   const RunClock::Watch watch;
   const pid_t child = ::fork();

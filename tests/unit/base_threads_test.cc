@@ -98,7 +98,7 @@ TEST(Polls, LookUntilItIsSoOrTheTimeIsOver) {
   const auto third = [&] { return ++looks == 3; };
   EXPECT_TRUE(poll_until(third, Deadline::never(), std::chrono::microseconds(1)));
   EXPECT_EQ(looks, 3);
-  // What is so already needs no time, and what has none gets one look.
+  // A condition that is already true takes no time. Without time, a condition gets one look.
   looks = 2;
   EXPECT_TRUE(poll_until(third, Deadline::in(Duration(0)), kForever));
   looks = 0;

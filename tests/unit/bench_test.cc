@@ -47,7 +47,7 @@ class Ranks {
     return wrong;
   }
 
-  // What the ranks bring, before anything is overwritten.
+  // The inputs of the ranks, before anything is overwritten.
   std::vector<std::vector<float>> brought() const {
     std::vector<std::vector<float>> all;
     const bool from_out = subject_.in_place || subject_.collective == Collective::kBroadcast;
@@ -144,7 +144,7 @@ void perform(const Case& subject, int ranks, Ranks& all) {
 
 using Setting = std::tuple<Collective, bool, int>;
 
-// The collectives, in place or apart, and the numbers of ranks, as far as they go together.
+// All valid combinations of collective, in place or not, and number of ranks.
 std::vector<Setting> settings() {
   std::vector<Setting> all;
   for (const Collective collective : kCollectives) {
@@ -152,7 +152,7 @@ std::vector<Setting> settings() {
       for (const int ranks : {1, 2, 3, 5}) {
         if (in_place && !in_place_is_a_choice(collective)) continue;
         if (is_of_two(collective) && ranks < 2) continue;
-        if (collective == Collective::kExscan && ranks < 2) continue;  // nobody has a result
+        if (collective == Collective::kExscan && ranks < 2) continue;  // no rank has a result
         all.emplace_back(collective, in_place, ranks);
       }
     }
@@ -350,7 +350,8 @@ TEST(BenchPlacement, RanksAreBoundToCoresIfThereAreEnough) {
   }
 }
 
-// What `hocket bench --tune` measures and writes: the engines alone, in both kinds of memory.
+// A point as `hocket bench --tune` measures and writes it: the engines alone, in both kinds of
+// memory.
 Point engines_point(Collective collective, std::size_t bytes) {
   const auto row = [&](const char* library, Memory memory, double us) {
     Row made{.library = library, .ranks = 2, .bytes = bytes, .times_us = {us}, .wrong = {}};
@@ -459,7 +460,7 @@ TEST(BenchNumeric, ATransformIsTakenWhereItIsRightAlone) {
                    {x.data() + share * static_cast<std::size_t>(rank), out.data()});
     }
     const auto y = transformed(x, n);
-    bool is_told_apart = false;  // from that of another seed
+    bool is_told_apart = false;  // from the result of another seed
     for (int rank = 0; rank < kRanks; ++rank) {
       const auto first = static_cast<std::size_t>(rank) * n / kRanks;
       std::vector<std::complex<double>> part;

@@ -1,5 +1,5 @@
-// One call's way, from its request to its end, with an engine that does what a test says and a
-// group whose other rank is the test itself: no world, no other process.
+// One call's path, from its request to its end. The engine does what the test says, and the group's
+// other rank is the test itself. There is no world and no other process.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -192,7 +192,7 @@ class CallCoreTest : public ::testing::Test {
     for (std::size_t i = 0; i < count; ++i) all.push_back(start_recv());
     return all;
   }
-  // What rank 0 announces of its all_reduce.
+  // The signature that rank 0 announces for its all_reduce.
   static Signature signature() {
     return {.kind = Kind::kAllReduce, .dtype = DType::kInt32, .op = ReduceOp::kSum, .count = 4};
   }
@@ -530,7 +530,7 @@ INSTANTIATE_TEST_SUITE_P(Carriers, MessagesUnderWay, ::testing::Bool());
 TEST_F(CallCoreTest, TheProgressThreadLeavesAloneWhatTheProgramMoves) {
   const auto pending = start_many(100);
   EXPECT_EQ(core_->progress(), Core::Turn::kAttended);
-  EXPECT_EQ(core_->progress(), Core::Turn::kIdle);  // nobody has been there since
+  EXPECT_EQ(core_->progress(), Core::Turn::kIdle);  // no thread has been inside since
   for (int i = 0; i < 100; ++i) core_->poke();
   EXPECT_EQ(core_->progress(), Core::Turn::kAttended);
   for (std::uint32_t i = 0; i < 100; ++i) messages_->end(engine::MessageId{i});

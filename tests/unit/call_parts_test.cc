@@ -48,7 +48,7 @@ TEST(PartsOfOneArray, PartsLieApartInIt) {
   });
 }
 
-// What is in both would depend on which comes last.
+// Overlapping outputs would depend on which comes last.
 TEST(PartsOfOneArray, WhatComesInHasAPlaceOfItsOwn) {
   run_threads(3, [](Communicator& comm) {
     const std::vector<int> in(6, 1 + comm.rank());
@@ -70,7 +70,7 @@ TEST(PartsOfOneArray, WhatComesInHasAPlaceOfItsOwn) {
     refused([&] { comm.gather_v(std::span(in).first(2), all, into, {.root = 1}); });
     EXPECT_EQ(out, std::vector<int>(9, 7));
 
-    // What goes out may go to several; what is empty lies nowhere.
+    // Inputs may overlap, and empty parts may lie anywhere.
     const Counts no_matter{3, 4, 5}, same{0, 0, 0}, from_one{6, 0, 0};
     comm.all_to_all_v(
         in, {.counts = counts, .displacements = same}, all.slice(0, 6), {.counts = counts});

@@ -183,7 +183,7 @@ TEST(TurnLock, lets_in_one_at_a_time) {
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
       for (int i = 0; i < kVisits; ++i) {
-        // In bursts, so that each of them is the favourite now and then.
+        // Entries come in bursts, so that each thread is the favourite now and then.
         entered[t] += visit(lock, [&] { inside = inside + 1; });
         if (i % 500 == 499) std::this_thread::yield();
       }

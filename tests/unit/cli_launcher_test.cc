@@ -156,7 +156,7 @@ TEST(EnvironmentBlock, SetsGetsAndErases) {
   EXPECT_EQ(pointers[1], nullptr);
 }
 
-// What a sink has written.
+// Reads back the output of a sink.
 class SinkTest : public ::testing::Test {
  protected:
   std::string written() {

@@ -76,7 +76,7 @@ TEST(MinMax, TakesExtremes) {
 
 class Compressed : public testing::TestWithParam<int> {};
 
-// The documented bound, for every element; blocks are those of the shares.
+// The documented error bound, for every element; blocks are those of the shares.
 TEST_P(Compressed, IsWithinItsBound) {
   const int n = GetParam();
   for (const std::size_t count :

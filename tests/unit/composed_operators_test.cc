@@ -36,7 +36,7 @@ Doubles values_of(int rank, std::size_t count) {
   return values;
 }
 
-// What ranks 0 to `last` come to.
+// The combination of ranks 0 to `last`.
 Doubles combined(int last, std::size_t count) {
   Doubles sum = values_of(0, count);
   for (int rank = 1; rank <= last; ++rank) {

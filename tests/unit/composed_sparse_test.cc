@@ -29,7 +29,7 @@ std::string refusal(F&& call) {
 
 using Dense = std::vector<double>;  // row by row
 
-// Whole numbers, some of them zero, that differ by rank, place and position.
+// Whole numbers, partly zero, that differ by rank, place and position.
 double element(int rank, int place, std::size_t row, std::size_t column) {
   const auto mixed = (row * 7 + column * 3 + static_cast<std::size_t>(rank) * 5 +
                       static_cast<std::size_t>(place)) %

@@ -1,5 +1,5 @@
-// Hosts agree who goes on, whatever becomes of their messages: several hosts in one process,
-// between which messages are lost, come twice, late, and in any order.
+// Hosts agree on the members that go on, whatever happens to their messages. Several hosts are
+// simulated in one process. Messages between them are lost, come twice, late, and in any order.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -126,7 +126,7 @@ class Job {
     return heard_[static_cast<std::size_t>(one)][static_cast<std::size_t>(other)];
   }
 
-  // One thing happens: a message arrives, is lost or doubled; or a host looks what there is to do.
+  // One event happens: a message arrives, is lost or doubled; or a host takes its next step.
   void turn() {
     now_ += std::chrono::milliseconds(below(20));
     if (network_.empty() || below(3) == 0) {
@@ -141,7 +141,7 @@ class Job {
     if (!twice) network_.erase(network_.begin() + static_cast<std::ptrdiff_t>(which));
     if (!is_alive(message.to) || !hears(message.from, message.to)) return;
     if (is_vote && below(8) == 0) {
-      // Decisions are told once, by each: a lane that breaks is told all anew.
+      // Each host sends a decision only once: a lane that breaks gets everything again.
       const auto& vote = std::get<VoteFact>(message.fact);
       if (vote.kind != VoteFact::Kind::kDecided) return;
     }
@@ -154,12 +154,12 @@ class Job {
     }
   }
 
-  // Whether these are more than half of all members, or half with the first.
+  // True if these are more than half of all members, or half with the first.
   bool outweighs(const Members& members) const {
     const auto these = 2 * std::count(members.begin(), members.end(), true);
     return these > ranks() || (these == ranks() && members.front());
   }
-  // What was decided; none twice. Fails the test where hosts decided differently.
+  // The decision, which no second one may follow. Fails the test if hosts decided differently.
   std::optional<Members> decision() {
     std::optional<Members> found;
     for (const auto& host : hosts_) {
@@ -207,7 +207,7 @@ TEST(Agreement, IsTheSameWhicheverHostsEndAndWhenever) {
     const unsigned first_at = job.below(120);
     const unsigned second_at = job.below(200);
     for (int i = 0; i < job.ranks(); ++i) job.come(i);
-    std::map<std::pair<int, int>, unsigned> hear;  // (who, of whom): when
+    std::map<std::pair<int, int>, unsigned> hear;  // (host, other host): time
     for (int i = 0; i < job.size(); ++i) {
       hear[{i, first}] = first_at + job.below(150);
       hear[{i, second}] = second_at + job.below(150);
@@ -229,7 +229,7 @@ TEST(Agreement, IsTheSameWhicheverHostsEndAndWhenever) {
   }
 }
 
-// Whatever hears whatever, no two hosts decide differently.
+// Whichever hosts hear each other, no two hosts decide differently.
 TEST(Agreement, IsOneInANetworkThatIsCutAnywhere) {
   int decided = 0;
   for (unsigned seed = 0; seed < 400; ++seed) {
@@ -329,7 +329,7 @@ TEST(Agreement, LeavesOutOneOfTwoThatDoNotHearEachOther) {
   EXPECT_TRUE(job.host(2).words().is_decided());  // and knows that it is out
 }
 
-// Who hears of a death first is not deaf to the dead one's host.
+// A host that hears of a death first still hears the dead rank's host.
 TEST(Agreement, LeavesNobodyOutForKnowingOfADeathFirst) {
   Job job(3, 3);
   for (int i = 0; i < 6; ++i) job.come(i);
@@ -346,7 +346,7 @@ TEST(Agreement, WaitsForTheVotesOfAll) {
   Job job(3, 3);
   for (int i = 0; i < 6; ++i) job.come(i);
   while (!job.host(0).words().accepted()) job.turn();
-  job.cut(0, 2);  // which nobody has noticed so far
+  job.cut(0, 2);  // no host has noticed so far
   for (int turns = 0; turns < 2'000; ++turns) job.turn();
   EXPECT_TRUE(job.host(1).words().accepted());
   EXPECT_FALSE(job.decision());
@@ -387,7 +387,7 @@ TEST(Agreement, IsKeptUntilTheOthersKnowIt) {
   EXPECT_FALSE(first.words().owes_outcome());
 }
 
-// Of three hosts one ends, and the others cannot hear each other: it may have voted with either.
+// One of three hosts ends, and the others cannot hear each other: it may have voted with either.
 TEST(Agreement, IsNotReachedWhereTheDeadMayHaveVotedOtherwise) {
   Job job(3, 3);
   for (int i = 0; i < 6; ++i) job.come(i);
@@ -402,7 +402,7 @@ TEST(Agreement, IsNotReachedWhereTheDeadMayHaveVotedOtherwise) {
   EXPECT_FALSE(job.decision());
 }
 
-// A host speaks for itself: a ballot bears the number of whoever proposes.
+// A host speaks for itself: a ballot contains the number of the proposing host.
 TEST(Agreement, HearsNoBallotInAnotherHostsName) {
   Job job(3, 3);
   Host& host = job.host(0);

@@ -1,4 +1,4 @@
-// What hosts tell each other: facts survive the way, and nothing else is taken for one.
+// Facts between hosts survive encoding, and no other bytes are taken for a fact.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -101,7 +101,8 @@ TEST(Mirror, HalfFactsAndMoreThanFactsAreNone) {
   }
 }
 
-// What is taken for a fact is one: it can be told again, to the byte but for what is not kept.
+// Bytes that are taken for a fact encode it: encoding it again gives the same bytes, except for
+// those that are not kept.
 TEST(Mirror, NoiseIsTakenForNothingThatCannotBeSaid) {
   std::mt19937 random(11);
   const auto all = facts();

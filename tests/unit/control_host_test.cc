@@ -1,4 +1,4 @@
-// What the ranks of a host tell each other of where they run.
+// The ranks of a host announce the processors on which they run.
 #include <gtest/gtest.h>
 #include <sched.h>
 
@@ -125,7 +125,7 @@ TEST(HostControl, TheBackgroundAsksAboutItsOwnCallerAndTellsNothing) {
   const auto segment = segment_of(2);
   HostControl a(segment, 0), b(segment, 1);
   EXPECT_FALSE(a.shares_processor(Asks::kBackground));
-  EXPECT_FALSE(b.shares_processor(Asks::kCaller));  // so a has told nothing
+  EXPECT_FALSE(b.shares_processor(Asks::kCaller));  // so a has announced nothing
   EXPECT_TRUE(b.shares_processor(Asks::kBackground));
   EXPECT_TRUE(a.shares_processor(Asks::kBackground));
   EXPECT_TRUE(a.shares_processor(Asks::kCaller));  // asking has taken nothing away

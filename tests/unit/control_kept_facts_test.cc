@@ -1,4 +1,4 @@
-// What a host keeps of groups that are not listed there.
+// Facts that a host keeps about groups that are not listed there.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -23,7 +23,7 @@ Fact fact_in(const Bytes& frame) {
   return parse(found.payload).value_or(Beat{});
 }
 
-// Of frames of ComeFacts, in their order.
+// The members of frames of ComeFacts, in order.
 std::vector<int> members_of(const std::vector<Bytes>& frames) {
   std::vector<int> members;
   for (const Bytes& frame : frames) members.push_back(std::get<ComeFact>(fact_in(frame)).member);
@@ -71,7 +71,7 @@ TEST_F(KeptFactsTest, WhoSaidSoIsKept) {
   EXPECT_EQ(from, (std::vector<int>{1, 2}));
 }
 
-// Facts are told again for as long as somebody waits: that must not push out the others.
+// Facts are repeated as long as a rank waits; that must not push out the others.
 TEST_F(KeptFactsTest, AreKeptOnce) {
   facts().keep(3, come(0));
   for (std::size_t i = 0; i < 2 * KeptFacts::kPlaces; ++i) facts().keep(3, come(1));
@@ -136,7 +136,7 @@ TEST_F(KeptFactsTest, WhatIsBeingWrittenIsNotThereAndIsLeftAlone) {
   EXPECT_EQ(facts().all().size(), KeptFacts::kPlaces - 1);
 }
 
-// What another process has written there is checked.
+// Data that another process has written there is checked.
 TEST_F(KeptFactsTest, ADamagedLengthIsNotBelieved) {
   for (int i = 0; i < 5; ++i) facts().keep(3, come(i));
   place(1).what.bytes = KeptFrame::kBytes + 1;

@@ -1,4 +1,4 @@
-// What is known of the ranks of another host, where several processes write it down at one time.
+// Facts about the ranks of another host, when several processes write them at one time.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -20,7 +20,7 @@ namespace {
 constexpr std::uint64_t kId = 7;
 constexpr int kWriters = 3;
 constexpr int kTurns = 1'000'000;
-// Calls that are so far apart have one place for what is known of them.
+// Calls at this distance share one place for their facts.
 constexpr std::uint64_t kStep = kRecords;
 
 // A host with one rank, and a group of it and of a rank elsewhere.
@@ -41,8 +41,8 @@ class MirrorTest : public ::testing::Test {
     return host_.enlist({.id = kId, .block = block, .size = 2});
   }
   GroupControl group() { return GroupControl(host_, host_.at(entry_->block), 0, places_, nullptr); }
-  // Processes, each of which calls `write` many times, with the number of a call that is a little
-  // ahead of what is known so far, while `look` is called here.
+  // Starts processes that each call `write` many times, with the number of a call slightly ahead of
+  // the known ones. Calls `look` here meanwhile.
   void while_all_write(const std::function<void(GroupMirror&, std::uint64_t)>& write,
                        const std::function<void()>& look) {
     std::vector<pid_t> writers;
@@ -87,7 +87,7 @@ TEST_F(MirrorTest, WhatIsReadOfAGroupThatIsTakenOffMeanwhileIsKnownNotToBeIts) {
   EXPECT_TRUE(GroupMirror::of(host_, *entry_)->is_listed(*entry_));
 }
 
-// Of a number that no rank has come to.
+// Memory with a number that no rank has come to.
 TEST_F(MirrorTest, DamagedMemoryIsReadToAnEnd) {
   auto mirror = GroupMirror::of(host_, *entry_);
   mirror->write(MemberFact{.group = kId, .member = 1, .last = ~std::uint64_t{0}});
@@ -125,7 +125,8 @@ TEST_F(MirrorTest, NoHostSpeaksForMembersOfAnother) {
   EXPECT_TRUE(mirror->succession(nullptr).has_come(1));
   EXPECT_EQ(mirror->succession(nullptr).turn(1), 4);
 
-  tell(MemberFact{.group = kId, .member = 0, .last = 9}, 0);  // nobody, not even by this one's name
+  // no host, not even by this one's name
+  tell(MemberFact{.group = kId, .member = 0, .last = 9}, 0);
   EXPECT_EQ(seen.last_sequence(0), 0);
 }
 

@@ -1,4 +1,4 @@
-// What the network's thread does about what carries messages between hosts.
+// The network's thread and the carrier of messages between hosts.
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -21,7 +21,7 @@
 namespace hocket::control {
 namespace {
 
-// How many of this process's epolls a descriptor is in.
+// Number of this process's epolls that contain a descriptor.
 int epolls_of(int fd) {
   int count = 0;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fdinfo")) {
@@ -71,7 +71,7 @@ TEST(Network, WatchesTheCarrierOnlyWhileItIsArmed) {
     EXPECT_TRUE(network.arm());
     EXPECT_TRUE(network.arm());  // by another thread
     EXPECT_EQ(epolls_of(event.get()), 1);
-    // Who sleeps is woken by what comes, which is not looked at any more from then on.
+    // A sleeper is woken by the arrival, and the descriptor is not watched from then on.
     const std::uint32_t ticket = host->before_sleep();
     const std::uint64_t one = 1;
     ASSERT_EQ(::write(event.get(), &one, sizeof(one)), ssize_t{sizeof(one)});
@@ -142,8 +142,8 @@ class Host {
   std::uint64_t block_ = 0;
 };
 
-// Of whatever has yet to be told of a group: its last rank here may close it, and its network take
-// it off, between a look at the word that there is news and the news.
+// All pending facts about a group are sent. Its last rank here may close it, and its network may
+// remove it, between a look at the word for news and the news.
 TEST(Network, WhatEndedAGroupIsToldWithTheLastOfIt) {
   std::vector<os::Fd> listeners;
   std::vector<std::string> addresses;

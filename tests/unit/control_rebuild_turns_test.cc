@@ -1,4 +1,4 @@
-// Which refused calls of rebuild end which calls of the others.
+// Refused calls of rebuild, and the calls of others that they end.
 #include "membership/control/rebuild_turns.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ class RebuildTurnsTest : public ::testing::Test {
   }
 
   RebuildTurns& turns(int rank) { return turns_[static_cast<std::size_t>(rank)]; }
-  // What ends a call of `rank`: "1: no", or "nothing".
+  // The refusal that ends a call of `rank`: "1: no", or "nothing".
   std::string news(int rank) {
     const auto found = turns(rank).news();
     return found ? std::to_string(found->member) + ": " + found->reason : "nothing";
@@ -77,7 +77,8 @@ TEST_F(RebuildTurnsTest, RefusalsByTwoAreOneToTheThird) {
   for (const int rank : {0, 1, 2}) EXPECT_EQ(news(rank), "nothing") << rank;
 }
 
-// Whoever comes when, all have as many refused calls, and are in the same one afterwards.
+// In whatever order ranks come, all have the same number of refused calls, and are in the same call
+// afterwards.
 TEST_F(RebuildTurnsTest, ManyInARowEndAsMany) {
   for (const char* const reason : {"first", "second", "third"}) turns(0).refuse(reason);
   turns(2).refuse("also the first");

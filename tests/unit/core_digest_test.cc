@@ -1,5 +1,5 @@
-// Digests: each single bit that differs is found, in its block; they are the same with every
-// instruction set; numbers that are not finite are found wherever they lie.
+// Digests find each single bit that differs, in its block. They are the same with every instruction
+// set. Numbers that are not finite are found anywhere.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -92,7 +92,7 @@ TEST(CoreDigest, OtherDifferencesAreFound) {
   }
 }
 
-// What one machine writes another one compares.
+// Digests from one machine are compared on another.
 TEST(CoreDigest, AllInstructionSetsAndAddressesAgree) {
   const Bytes bytes = random_bytes(3000, 11);
   for (const std::size_t size : {1U, 7U, 8U, 9U, 63U, 64U, 65U, 127U, 128U, 1000U, 2900U}) {
@@ -111,7 +111,7 @@ TEST(CoreDigest, AllInstructionSetsAndAddressesAgree) {
       hwy::GetChosenTarget().Update(hwy::SupportedTargets());
     }
   }
-  // Fixed for good: files of other versions are compared with.
+  // Fixed forever: files of other versions are compared.
   const Bytes known = {1, 2, 3, 4, 5, 6, 7, 8, 9};
   const Digest digest = digests_of(known, 64).front();
   EXPECT_EQ(digest.sums, 0x0807060504030201 * 0x9e3779b97f4a7c15 + 9 * 0xbf58476d1ce4e5b9);

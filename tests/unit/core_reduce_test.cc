@@ -185,7 +185,7 @@ class Unaligned {
     return value;
   }
   void set(std::size_t i, T value) { std::memcpy(data() + i * sizeof(T), &value, sizeof(T)); }
-  // Nobody wrote beside the array.
+  // True if nothing was written beside the array.
   bool fence_holds() const {
     const auto untouched = [](std::byte b) { return b == std::byte{0xA5}; };
     const auto first = bytes_.begin() + static_cast<std::ptrdiff_t>(begin_);
@@ -292,8 +292,8 @@ class EachDType : public testing::TestWithParam<std::tuple<std::int64_t, int>> {
     dispatch(dtype(), [&]<typename T>() { check<T>(op, shape, random_); });
   }
 
-  // `n` arrays reduced into `n` outs, each of which is one of them or apart; out i lies i * `skew`
-  // bytes past a line's begin.
+  // Reduces `n` arrays into `n` outputs, each of which is one of them or separate. Output i begins
+  // `i * skew` bytes after the start of a cache line.
   template <typename T>
   void check_outs(ReduceOp op, int n, Stores stores, bool in_place, std::size_t skew) {
     constexpr std::size_t kCount = 407;

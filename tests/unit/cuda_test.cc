@@ -126,7 +126,7 @@ TEST(CudaStream, EventsOrderStreams) {
   EXPECT_EQ(gate[2], 5U);
 }
 
-// As the real driver does, whose streams are told apart by their numbers alone.
+// The same holds for the real driver, whose streams are distinguished by their numbers alone.
 TEST(CudaStream, HandlesAreGivenAnewAndNumbersAreNot) {
   const auto gpu = device();
   const Driver& driver = gpu->driver();
@@ -150,7 +150,7 @@ TEST(CudaStream, HandlesAreGivenAnewAndNumbersAreNot) {
   EXPECT_EQ(driver.event_record(other, second.get()), Result::kInvalidHandle);
 }
 
-// The legacy default stream waits for all that do not say otherwise, and they for it.
+// The legacy default stream waits for all ordinary streams, and they for it.
 TEST(CudaStream, TheDefaultStreamHasItsRules) {
   const auto gpu = device(3);
   const Driver& driver = gpu->driver();
@@ -176,7 +176,7 @@ TEST(CudaStream, TheDefaultStreamHasItsRules) {
   driver.stream_destroy(ordinary);
 }
 
-// Whatever nothing forbids comes to pass now and then.
+// Whatever order is allowed happens now and then.
 TEST(CudaStream, StreamsOvertakeEachOther) {
   const auto gpu = device();
   const Driver& driver = gpu->driver();

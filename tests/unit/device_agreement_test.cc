@@ -1,4 +1,4 @@
-// What ranks agree on from what each says of its GPU.
+// The agreement of ranks that follows from the cards of their GPUs.
 #include <gtest/gtest.h>
 
 #include "calls/device/engines.h"

@@ -1,4 +1,4 @@
-// Where elements lie, and moving them from one distribution to another.
+// Positions of elements, and moving them from one distribution to another.
 #include "hocket/distribution.h"
 
 #include <gtest/gtest.h>
@@ -184,7 +184,7 @@ TEST_P(Redistributions, WantMoreThanOnceOrNotAll) {
   run_threads(n, [n](Communicator& comm) {
     const Extents shape{4, 9};
     const Box from = Slab{1}.box(shape, comm.rank(), n);
-    // Everybody wants the same, and nobody the first row.
+    // All ranks want the same box, and no rank the first row.
     const Box to({1, 2}, {4, 8});
     std::vector<double> out(to.count());
     redistribute(comm, part(from, MemoryOrder::kC), from, out, to);

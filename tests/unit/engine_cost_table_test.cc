@@ -44,7 +44,7 @@ TEST(CostTable, CountsSharesOfAllRanksAndTakesTheNearestRanks) {
   EXPECT_DOUBLE_EQ(*table.microseconds("peer", call(Kind::kAllGather, 75), 2), 4);
   EXPECT_DOUBLE_EQ(*table.microseconds("peer", call(Kind::kAllReduce, 8), 3), 2);
   EXPECT_DOUBLE_EQ(*table.microseconds("peer", call(Kind::kAllReduce, 8), 7), 20);
-  // A v-form, whose count is that of all parts, as what it resembles.
+  // A v-form, whose count is that of all parts, has the cost of the regular call that it resembles.
   EXPECT_DOUBLE_EQ(*table.microseconds("peer", call(Kind::kAllGatherV, 150), 2), 4);
 }
 
@@ -78,7 +78,7 @@ TEST(CostTable, RefusesWhatIsNoLineOfIt) {
   EXPECT_EQ(said(""), "");
 }
 
-// What another package makes of the process's locale is no matter.
+// Another package's change of the process's locale has no effect.
 TEST(CostTable, ReadsNumbersWhateverTheLocale) {
   struct Broken : std::num_get<char> {
     iter_type do_get(

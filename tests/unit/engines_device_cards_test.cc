@@ -1,4 +1,4 @@
-// What engines for GPUs make of what the ranks say of them.
+// Decisions of GPU engines that follow from the ranks' cards.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -29,7 +29,7 @@ DeviceCard nccl(std::int32_t version, const char* why_not = "") {
 }
 DeviceCard shareable(std::int32_t yes) { return DeviceCard::of(yes); }
 
-// Of as many ranks as there are cards.
+// A site with as many ranks as there are cards.
 DeviceSite site(const Cards& cards) {
   return {.facts = {.rank = 0, .size = static_cast<int>(cards.size())},
           .world_size = static_cast<int>(cards.size()),

@@ -1,4 +1,4 @@
-// How a rank ended is found out by those who are not its parent, on a busy machine too.
+// Processes other than the parent find out how a rank ended, on a busy machine too.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>

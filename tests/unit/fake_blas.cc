@@ -1,5 +1,5 @@
-// A BLAS with 64-bit indices and the names that go with them. Built a second time, its products are
-// wrong, as those of releases are that know a processor too little.
+// A BLAS with 64-bit indices and the corresponding names. Built a second time, its products are
+// wrong, as in releases that do not know a new processor.
 #include <complex>
 #include <cstdint>
 
@@ -17,7 +17,7 @@ std::complex<T> conjugated(std::complex<T> value) {
   return std::conj(value);
 }
 
-// Calls in any other order than the one that hocket uses do nothing.
+// Supports only the order of arguments that hocket uses; other calls do nothing.
 template <typename T>
 void multiply(int order,
               int left_op,

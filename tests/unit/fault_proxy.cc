@@ -73,7 +73,7 @@ void FaultProxy::take_connection() {
                   os::connect_tcp({.host = "127.0.0.1", .port = port_},
                                   base::Deadline::in(std::chrono::seconds(10)))};
   } catch (const Error&) {
-    return;  // nobody serves: the client is hung up on
+    return;  // no server: the client is disconnected
   }
   for (const os::Fd& end : pipe->ends) os::set_no_delay(end.get());
   pipes_.push_back(std::move(pipe));

@@ -14,17 +14,17 @@ namespace hocket::testing {
 
 enum class Fault {
   kNone,
-  kDelay,           // what comes is passed on some milliseconds later
+  kDelay,           // data is passed on some milliseconds later
   kDribble,         // byte by byte
-  kHalfOpen,        // connections are taken, and nothing is passed on
-  kDropToServer,    // what clients send is thrown away
-  kDropFromServer,  // what the server sends is thrown away
-  kRefuse,          // connections are closed as soon as they are taken, those that stand too
+  kHalfOpen,        // connections are accepted, and no data is passed on
+  kDropToServer,    // data from clients is dropped
+  kDropFromServer,  // data from the server is dropped
+  kRefuse,          // connections are closed at once, existing ones too
 };
 
-// A resource: takes connections at `listen_at`, a loopback address of its own with the server's
-// port (the proofs of stores and lanes hold for one port), and passes on what comes to the server
-// at 127.0.0.1. `set` and `cut` are for any thread.
+// A resource. Accepts connections at `listen_at`, its own loopback address with the server's port,
+// as proofs of stores and lanes hold for one port. Passes data on to the server at 127.0.0.1. `set`
+// and `cut` may be called in any thread.
 class FaultProxy {
  public:
   FaultProxy(const std::string& listen_at, int port, Fault fault = Fault::kNone);
@@ -32,11 +32,11 @@ class FaultProxy {
   FaultProxy(const FaultProxy&) = delete;
   FaultProxy& operator=(const FaultProxy&) = delete;
 
-  // From now on, for all connections.
+  // Sets the fault from now on, for all connections.
   void set(Fault fault);
-  // Closes the connections that stand; new ones are taken.
+  // Closes the existing connections; new ones are accepted.
   void cut();
-  // How many connections were taken so far.
+  // Number of connections accepted so far.
   int taken() const { return taken_; }
   // "host:port" of the proxy.
   const std::string& address() const { return address_; }

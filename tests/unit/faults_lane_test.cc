@@ -61,7 +61,7 @@ class Host {
     network_->start(control_, std::move(carrier));
     network_->notify();
   }
-  // What is known here of the other host's rank.
+  // The state of the other host's rank, as known here.
   RankState other() const { return control_->state(1); }
   void leave() {
     control_->leave();
@@ -69,7 +69,7 @@ class Host {
   }
   void end() { network_.reset(); }
   void notify() { network_->notify(); }
-  // Lists a group of both ranks here, as whoever comes back from a rebuild first does.
+  // Lists a group of both ranks here, like the first rank that returns from a rebuild.
   std::unique_ptr<GroupControl> enlist(std::uint64_t id) {
     const int holders[] = {0, HostControl::kNetwork};
     std::byte* memory = control_->at(control_->allocate(GroupControl::bytes(2), holders));
@@ -79,7 +79,7 @@ class Host {
   }
   std::size_t forerunners(std::uint64_t id) const { return control_->forerunners().of(id).size(); }
   GroupEntry* find(std::uint64_t id) const { return control_->find_group(id); }
-  // Has it told, to whomever it is told.
+  // Makes it send the news, to any listener.
   void tell(std::uint64_t id, GroupEntry::News news) {
     find(id)->news.fetch_or(news);
     notify();
@@ -120,7 +120,7 @@ class LaneFaults : public ::testing::Test {
     for (const auto& proxy : proxies_) proxy->set(fault);
   }
   int taken() const { return proxies_[0]->taken() + proxies_[1]->taken(); }
-  // What both say is wrong.
+  // The errors that both report.
   std::vector<std::string> establish(Duration limit = kPatience) {
     std::vector<std::string> wrong(2);
     std::thread other([&] { wrong[1] = hosts_[1]->establish(Deadline::in(limit)); });
@@ -168,7 +168,7 @@ TEST_F(LaneFaults, ADribblingWayOnlyTakesLonger) {
   expect_a_clean_end_is_told();
 }
 
-// Facts that are told again when somebody asks are left out where much waits to be sent already.
+// Facts that are repeated on request are left out if the queue is long.
 TEST_F(LaneFaults, WhatIsToldOnceIsToldHoweverMuchWaitsToBeSent) {
   start();
   const auto ours = hosts_[0]->enlist(7);
@@ -227,7 +227,8 @@ TEST_F(LaneFaults, ACutLaneIsMadeAnew) {
   EXPECT_EQ(hosts_[1]->other(), RankState::kLeft);
 }
 
-// Whatever the network's thread looks at just then, and however long its next turn takes to come.
+// A departure is reported whatever the network's thread does at the time, and however late its next
+// turn comes.
 class Leaving : public StraightLanes, public ::testing::WithParamInterface<int> {};
 INSTANTIATE_TEST_SUITE_P(AtMoments, Leaving, ::testing::Range(0, 300, 20));  // microseconds
 
@@ -350,7 +351,7 @@ TEST_F(StraightLanes, WhatWasDecidedInAGroupBeforeItWasListedIsKnownOnceItIs) {
   for (const auto& host : hosts_) host->leave();
 }
 
-// They are said of many at a time, and what is to come would have no room.
+// Last words of many groups come at a time, and facts about future groups would have no room.
 TEST_F(StraightLanes, LastWordsOfAGroupThatIsGoneAreNotKeptForOneToCome) {
   constexpr std::uint64_t kEnd = 301;
   start();
@@ -372,7 +373,7 @@ TEST_F(StraightLanes, LastWordsOfAGroupThatIsGoneAreNotKeptForOneToCome) {
   hosts_[0]->leave();
 }
 
-// Or else whoever calls just then takes the rank that has left for the culprit.
+// Otherwise a rank that calls just then would blame the rank that has left.
 TEST_F(StraightLanes, WhatEndedAGroupIsKnownBeforeThatItsRankHasLeft) {
   start();
   const auto theirs = hosts_[1]->enlist(7);

@@ -1,5 +1,5 @@
-// The store's clients behind a bad network: each fault, at every time in a client's life, ends in a
-// right result, or in the right error in time; and harms nobody else.
+// The store's clients behind a bad network. Each fault, at every time in a client's life, ends in a
+// right result, or in the right error in time. It harms no other client.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -30,7 +30,7 @@ class StoreFaults : public ::testing::Test {
         proxy_("127.0.0.2", server_.port()),
         bystander_(connect_store(testing::client_of(server_, options_, 0))) {}
 
-  // Whatever became of the others, this one is served.
+  // This client is served, whatever happened to the others.
   ~StoreFaults() override {
     bystander_->set("here", as_bytes("still"));
     EXPECT_EQ(to_string(bystander_->get("here", kPatience)), "still");
@@ -67,7 +67,8 @@ TEST_F(StoreFaults, SlowWaysOnlyTakeLonger) {
 }
 
 TEST_F(StoreFaults, JoiningThroughADeadWayEndsInTime) {
-  // What listens there takes connections and says nothing, is heard and hears nothing, hangs up.
+  // The server accepts connections and says nothing, or loses data in one direction, or
+  // disconnects.
   const struct {
     Fault fault;
     const char* said;

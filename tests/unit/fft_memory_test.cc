@@ -1,4 +1,4 @@
-// That a plan of a Fourier transform allocates nothing once it has run, by a counting operator new.
+// A plan of a Fourier transform allocates nothing once it has run, by a counting operator new.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -41,7 +41,7 @@ TEST(FftMemory, NothingIsAllocatedAfterTheFirstTransform) {
 }  // namespace
 }  // namespace hocket
 
-// Not inlined: the compiler would take `new` and `free` for a mismatched pair.
+// noinline: the compiler would take `new` and `free` for a mismatched pair.
 [[gnu::noinline]] void* operator new(std::size_t size) {
   ++hocket::allocations;
   if (void* block = std::malloc(size)) return block;

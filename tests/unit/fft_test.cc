@@ -17,7 +17,7 @@ namespace {
 using Complex = std::complex<double>;
 using Boxes = std::vector<Box>;
 
-// Where an index of the whole lies in a box's array.
+// The position in a box's array of an index of the whole.
 std::size_t place(const Box& box, const Extents& at) {
   std::size_t p = 0;
   for (std::size_t i = 0; i < at.size(); ++i) {
@@ -64,7 +64,7 @@ std::vector<Complex> transformed(std::vector<Complex> x,
   return x;
 }
 
-// A box a rank, of the kinds that programs have. Which one is `form`'s to say.
+// A box a rank, of the kinds that programs use; `form` selects the kind.
 Boxes spread(const Extents& shape, std::size_t ranks, int form) {
   Boxes boxes;
   const auto n = static_cast<int>(ranks);
@@ -361,7 +361,7 @@ TEST(Fft, WhatDoesNotFitIsRefusedByAll) {
     const std::string what =
         told<InvalidArgument>([&] { fft(rank == 2 ? std::span(small) : std::span(x), y); });
     EXPECT_NE(what.find("in is complex128[1], expected complex128["), std::string::npos) << what;
-    fft(x, y);  // usable
+    fft(x, y);  // can still be used
     if (comm.size() == 3) comm.barrier();
   });
 }
@@ -374,7 +374,7 @@ TEST(Fft, PlansThatDifferAreRefusedByAll) {
     std::vector<Complex> x(from.count());
     const std::string what = told<InvalidArgument>([&] { (comm.rank() == 0 ? one : other)(x, x); });
     EXPECT_NE(what.find("rank 1 executes another plan than rank 0"), std::string::npos) << what;
-    one(x, x);  // usable
+    one(x, x);  // can still be used
   });
 }
 

@@ -1,4 +1,4 @@
-// What ranks tell each other of their builds before they join.
+// Ranks exchange their builds before they join.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// The socket from which a host's ranks get their shared memory, against whoever else connects.
+// The socket from which a host's ranks get their shared memory, with other clients that connect.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/socket.h>

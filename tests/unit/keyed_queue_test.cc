@@ -1,5 +1,5 @@
-// Messages and receives find each other in MPI's order: those of one sender and tag in the order of
-// sending, each by the first receive that takes it.
+// Messages and receives match in MPI's order. Messages of one sender and tag match in the order of
+// sending, each with the first receive that accepts it.
 #include "engine/keyed_queue.h"
 
 #include <gtest/gtest.h>

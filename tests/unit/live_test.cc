@@ -1,4 +1,4 @@
-// A job as it is seen from outside: whom ranks wait for, what is counted, what metrics say.
+// A job seen from outside: the ranks that others wait for, the counts, and the metrics.
 #include "hocket/live.h"
 
 #include <gtest/gtest.h>
@@ -51,7 +51,7 @@ class PretendedJob {
 
   HostControl& host(int rank) { return *hosts_[static_cast<std::size_t>(rank)]; }
   const os::Segment& segment() const { return *segment_; }
-  // Members by place; each sits at its desk.
+  // Adds a group of the ranks at these places; each shows it on its desk.
   std::uint64_t add_group(const std::vector<int>& places, const std::string& name) {
     HostControl& first = host(places.front());
     const std::uint64_t block =
@@ -123,7 +123,7 @@ TEST(Blame, OfACircleIsItsLowest) {
   EXPECT_EQ(blamed(job, 0), -1);
 }
 
-// All have come: who stands still is to blame, and without one nobody is.
+// All have come: a rank that stands still is to blame, and without one no rank is.
 TEST(Blame, IsOfWhoStandsStillWithinACall) {
   PretendedJob job(3);
   job.add_group(first(3), "world");
@@ -142,7 +142,7 @@ TEST(Blame, IsOfWhoIsLeftBehind) {
   EXPECT_EQ(blamed(job, 0), 1);
 }
 
-// What is told of a process may be asked for while it ends.
+// The state of a process may be requested while the process ends.
 TEST(ProcessState, IsToldOfWhoEndsMeanwhile) {
   for (int round = 0; round < 300; ++round) {
     const pid_t child = ::fork();
@@ -199,7 +199,7 @@ TEST(Metrics, SayWhatAMeterHasCounted) {
       call.end(i == 10);
       call.end(true);  // it has ended
     }
-    // Two at a time; what is never told to have ended is not counted.
+    // Two overlap; a call without `end` is not counted.
     live::Counted sent = meter.begin({.kind = engine::Kind::kSend, .bytes = 70});
     live::Counted received = meter.begin({.kind = engine::Kind::kRecv, .bytes = 1000});
     [[maybe_unused]] const live::Counted dropped =
@@ -261,7 +261,7 @@ TEST(Metrics, AreOffWhereNobodyWantsThem) {
   EXPECT_FALSE(meter.is_on());
 }
 
-// How long it takes is printed, and not judged.
+// The time is printed, and not judged.
 TEST(JobView, SeesAJobOf512Ranks) {
   constexpr int kRanks = 512;
   setenv("HOCKET_METRICS", "count", 1);

@@ -1,4 +1,4 @@
-// What the local carrier does beyond what every carrier must; see
+// Behaviour of the local carrier beyond that of every carrier; see
 // tests/conformance/messages_test.cc.
 #include "engines/local/local_point_to_point.h"
 

@@ -135,7 +135,7 @@ TEST(Matmul, RanksThatExecuteDifferentPlansAreTold) {
     const double scale = comm.rank() + 1;
     EXPECT_THROW((comm.rank() == 0 ? one : other)(x, x, d), InvalidArgument);
     EXPECT_THROW(one(x, x, d, scale), InvalidArgument);
-    one(x, x, d);  // usable
+    one(x, x, d);  // can still be used
     EXPECT_EQ(d, std::vector<double>(8, 4));
   });
 }
@@ -190,7 +190,7 @@ TEST(Matmul, ALibraryWhoseProductsAreWrongIsRefused) {
   ::unsetenv("HOCKET_BLAS_LIBRARY");
 }
 
-// Where each element of a step lies, in both factors.
+// The positions of the elements of a step, in both factors.
 void add_elements(const matmul::InnerStep& step, std::vector<std::size_t>& places) {
   for (const matmul::InnerRun& run : step.runs) {
     for (std::size_t i = 0; i < run.length; ++i) {

@@ -1,5 +1,5 @@
-// When a rank that waits for messages of GPUs looks up from them, and how long it waits for the
-// first; on the fake driver's GPUs, with messages that only seem to be.
+// A rank that waits for messages of GPUs: the times at which it checks for failures, and the wait
+// for the first message. Uses the fake driver's GPUs, and pretended messages.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,8 +17,8 @@ using base::Deadline;
 using engine::Envelope;
 using engine::MessageId;
 
-// Sends leave at once. What should come comes at once, and is the rank's proof, or never does while
-// something else always moves.
+// Sends complete at once. A received message arrives at once with the sender's number, or never
+// does while something else always moves.
 class Seeming final : public engine::PointToPoint {
  public:
   void fall_silent() { silent_ = true; }
@@ -118,8 +118,8 @@ TEST_F(Movement, WhoWaitsHearsOfALostConnectionThoughOthersMessagesMove) {
   EXPECT_NE(what_a_receive_says().find("has lost the connection"), std::string::npos);
 }
 
-// Else those that have failed at once, and wait for what the ranks tell each other next, would be
-// left by it together with those that waited for them here.
+// Ranks that failed at once wait for the next exchange. Without this time, they would be abandoned
+// together with ranks that waited for them here.
 TEST_F(Movement, TheFirstMessagesLeaveTimeForWhatIsToldNext) {
   const cuda::DeviceGuard guard(*device_);
   engine_->carrier().fall_silent();

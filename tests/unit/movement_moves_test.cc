@@ -1,5 +1,5 @@
-// Collectives as messages: what the ranks send each other is what they expect, and brings every
-// byte where it belongs; for every size, root and awkward count.
+// Collectives made of messages. The ranks' messages match each other, and bring every byte to its
+// destination, for every size, root and awkward count.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -29,7 +29,7 @@ Bytes part(int from, int to, std::size_t bytes) {
   return result;
 }
 
-// Parts of different lengths, some of them empty.
+// Parts of different lengths, some empty.
 std::size_t length_of(Kind kind, std::size_t count, int from, int to) {
   if (kind < Kind::kReduceScatterV) return count;
   return count * static_cast<std::size_t>((from * 2 + to) % 4);
@@ -43,7 +43,7 @@ struct Rank {
 
 void append(Bytes& to, const Bytes& bytes) { to.insert(to.end(), bytes.begin(), bytes.end()); }
 
-// One rank's call: who has what for whom.
+// One rank's call: its data for each other rank.
 Rank make(Kind kind, int rank, int size, int root, std::size_t count) {
   Rank made;
   const bool at_root = rank == root;
@@ -82,7 +82,7 @@ Rank make(Kind kind, int rank, int size, int root, std::size_t count) {
   return made;
 }
 
-// What has been sent and not received: by sender and receiver, in order.
+// Messages that were sent and not received: by sender and receiver, in order.
 using Channels = std::map<std::pair<int, int>, std::deque<Bytes>>;
 
 void expect_right(Kind kind, int size, int root, std::size_t count, bool in_place) {
@@ -104,7 +104,7 @@ void expect_right(Kind kind, int size, int root, std::size_t count, bool in_plac
   Channels channels;
   std::vector<std::size_t> round(static_cast<std::size_t>(size), 0);
   std::vector<bool> sent(static_cast<std::size_t>(size), false);
-  // Ranks go on as far as they can, one after the other, until nobody does.
+  // Each rank proceeds as far as it can, one after the other, until none can.
   for (bool moved = true; moved;) {
     moved = false;
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {

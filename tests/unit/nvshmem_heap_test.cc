@@ -1,5 +1,5 @@
-// What becomes of NVSHMEM's heap where a rank hears of a failure while it waits; on the fake
-// driver's GPU and the fake NVSHMEM, with one PE.
+// NVSHMEM's heap when a rank hears of a failure while it waits. Uses the fake driver's GPU and the
+// fake NVSHMEM, with one PE.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -129,7 +129,7 @@ TEST(NvshmemTeams, AreOfOneWorldAndItsOwnOrderIsTheWorld) {
 TEST(NvshmemTeams, OfAnothersWorldAreOfTheWholeJob) {
   EXPECT_TRUE(agree_team(running({0, 1, 2}, 0), true).whole_world);
   EXPECT_EQ(agree_team(running({2, 1, 0}, 0), true).why_not, "");
-  // PEs 0 and 1 of 2, but for all that can be told of two worlds.
+  // PEs 0 and 1 of 2; the ranks may belong to two worlds.
   const std::string alone = agree_team(running({0, 1}, 0), false).why_not;
   EXPECT_NE(alone.find("the program has started it in rank 0, as PE 0 of 2"), std::string::npos);
   auto part = running({0, 1, 2}, 0);
@@ -149,7 +149,7 @@ TEST(NvshmemTeams, HaveEachPeOnce) {
   }
 }
 
-// Against a map of single bytes. What is added and taken overlaps what is there in any way.
+// Compared with a map of single bytes. Added and taken ranges overlap existing ones in any way.
 TEST(NvshmemSpareRanges, OverlapInAnyWay) {
   constexpr std::size_t kBytes = 64;
   std::vector<std::byte> memory(kBytes);

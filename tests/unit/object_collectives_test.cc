@@ -116,7 +116,8 @@ TEST_P(ObjectCollectives, Scatter) {
   });
 }
 
-// All ranks leave a call to which one cannot bring its object, and the communicator stays usable.
+// If one rank cannot provide its object, all ranks leave the call, and the communicator can still
+// be used.
 template <typename Call>
 void refused_by_all(int size, Call call) {
   run_threads(size, [&call](Communicator& comm) {

@@ -1,4 +1,4 @@
-// How much memory the decoder asks for, by a counting operator new.
+// The memory that the decoder requests, by a counting operator new.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -45,7 +45,7 @@ TEST(ObjectMemory, LengthsAreNotBelieved) {
 }  // namespace
 }  // namespace hocket
 
-// Not inlined: the compiler would take `new` and `free` for a mismatched pair.
+// noinline: the compiler would take `new` and `free` for a mismatched pair.
 [[gnu::noinline]] void* operator new(std::size_t size) {
   hocket::largest_block = std::max(hocket::largest_block, size);
   if (void* block = std::malloc(size)) return block;

@@ -221,8 +221,7 @@ TEST_F(Audit, TheFirstOfSeveralRanks) {
   EXPECT_THROW(compare_audits(a, b), InvalidArgument);
 }
 
-// What calls have in common is told once, in any order of them: a small call is a line of the
-// cache.
+// Data that calls share is stored once, in any order of calls: a small call takes one cache line.
 TEST_F(Audit, SmallCallsTakeALineEach) {
   constexpr std::size_t kCalls = 1000;
   const std::vector<float> array = {1, 2};
@@ -252,7 +251,7 @@ TEST_F(Audit, SmallCallsTakeALineEach) {
   }
 }
 
-// As many kinds of calls as are not remembered, and infinities that each is told of.
+// More kinds of calls than are remembered, with infinities that each has to report.
 TEST_F(Audit, ManyShapesInTurns) {
   {
     Auditing auditing(AuditFile::make(folder_, {.rank = 0, .size = 1}), member(0, 1));

@@ -162,7 +162,7 @@ TEST_F(Trace, ManyCallsFromManyPlacesAreAllThere) {
     ASSERT_EQ(job.ranks[0].calls[static_cast<std::size_t>(i)].sequence,
               static_cast<std::uint64_t>(i + 1));
   }
-  // The file holds no more than that.
+  // The file holds exactly these records.
   EXPECT_EQ(std::filesystem::file_size(file(0)),
             observe::kTraceHeaderBytes + (kCalls + 2) * sizeof(TraceRecord));
 }
@@ -178,7 +178,7 @@ TEST_F(Trace, ClocksOfHostsArePutTogether) {
   const auto off = job.ranks[1].calls[0].begin - 100;
   EXPECT_LE(off, 10);
   EXPECT_GE(off, -60);
-  // Nobody leaves before all are there.
+  // No rank leaves before all are there.
   for (int call = 0; call < 2; ++call) {
     const auto at = static_cast<std::size_t>(call);
     EXPECT_GE(*job.ranks[0].calls[at].end, job.ranks[1].calls[at].begin);

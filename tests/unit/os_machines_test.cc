@@ -36,7 +36,7 @@ std::string times(int count, char letter) {
   return std::string(static_cast<std::size_t>(count), letter);
 }
 
-// Each rank gets `width` processors of its own, counted from 0.
+// Each rank gets `width` separate processors, counted from 0.
 std::vector<std::string> in_turn(int ranks, int width) {
   std::vector<std::string> lists;
   for (int i = 0; i < ranks; ++i)

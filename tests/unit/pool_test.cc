@@ -64,7 +64,8 @@ TEST_P(Pools, BeginInTurn) {
   const int n = GetParam();
   DevicePool pool(n);
   for (const bool says : {true, false}) {
-    std::vector<int> order;  // unguarded where nobody says: then they run one after the other
+    // unguarded if no worker calls `begun`: they then run one after the other
+    std::vector<int> order;
     std::mutex mutex;
     const auto enter = [&](PoolWorker& worker) {
       if (!says) {
@@ -203,7 +204,7 @@ TEST_P(Pools, HaveCommunicators) {
   });
 }
 
-// What no array can be is refused, and not read.
+// An impossible array is refused, and not read.
 TEST_P(Pools, RefuseArraysThatCannotBe) {
   const int n = GetParam();
   DevicePool pool(n);

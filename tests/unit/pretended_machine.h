@@ -1,4 +1,4 @@
-// Machines that are not at hand: trees of /proc and /sys as their kernels would show them.
+// Simulated machines: trees of /proc and /sys as their kernels would show them.
 #pragma once
 
 #include <algorithm>

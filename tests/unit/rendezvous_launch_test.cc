@@ -1,4 +1,4 @@
-// What is made of options and environment, and how ranks join by it.
+// The launch parameters that follow from options and environment, and joining by them.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -357,7 +357,7 @@ TEST_F(KeyFileTest, AKeyInAPathsPlaceIsNotSpokenOut) {
   EXPECT_EQ(said.find(key), std::string::npos) << said;
 }
 
-// What the kernel says of the mapping that `address` is in: "rd wr mr mw me ac dd ".
+// The kernel's flags of the mapping that contains `address`: "rd wr mr mw me ac dd ".
 std::string flags_of_mapping(const void* address) {
   std::ifstream maps("/proc/self/smaps");
   bool inside = false;

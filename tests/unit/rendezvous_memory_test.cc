@@ -1,4 +1,4 @@
-// What a client costs the store's server: memory a client, in a process of the server's own.
+// Memory that a client costs the store's server, which runs in a separate process.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -25,7 +25,7 @@ constexpr int kFew = 50;
 constexpr int kMany = 450;
 constexpr std::size_t kKiB = 1024;
 
-// A server in a process of its own. A resource.
+// A server in a separate process. A resource.
 class ServerProcess {
  public:
   explicit ServerProcess(const StoreServer::Options& options) {
@@ -51,7 +51,7 @@ class ServerProcess {
   }
 
   const std::string& address() const { return address_; }
-  // Memory of its own, bytes.
+  // Its private memory, in bytes.
   std::size_t memory() const {
     std::ifstream file("/proc/" + std::to_string(pid_) + "/smaps_rollup");
     for (std::string line; std::getline(file, line);) {

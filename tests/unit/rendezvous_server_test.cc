@@ -1,4 +1,4 @@
-// Whom a store's server lets in, what it says to the others, and what it bears.
+// The store's server: the clients it admits, its answers to the others, and its robustness.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -255,7 +255,7 @@ TEST(StoreServerTest, HoldsNoMoreBytesThanItsLimit) {
   EXPECT_EQ(store->get("b", kPatience).size(), 6000U);
 }
 
-// Who waits has the store keep the request, and its keys.
+// The store keeps a waiting client's request, and its keys.
 TEST(StoreServerTest, WhatWaitsCountsAgainstItsLimit) {
   auto options = options_of(2);
   options.max_bytes = 10000;
@@ -334,7 +334,7 @@ TEST(StoreServerTest, ARogueServerWithoutTheKeyIsSeen) {
                  deadline);
     Bytes proof(36);
     os::receive_all(socket, proof, deadline);
-    // The client's own proof sent back, and a welcome.
+    // Sends back the client's own proof, and a welcome.
     rendezvous::Verdict verdict;
     std::copy(proof.begin() + 4, proof.end(), verdict.mac.begin());
     os::send_all(socket, framed(verdict.encode()), deadline);
@@ -420,7 +420,7 @@ TEST(StoreServerTest, WhoseProcessHasEndedIsNotWaitedFor) {
   waits.join();
   expect_says(first, "rank 1 of 3 exited with code 0 before it had joined \"init\"");
   EXPECT_EQ(refused(1), first);  // who comes later hears the same
-  // Of two that meet, it is none.
+  // A room of two does not include it.
   in_threads(2, [&](int i) { clients[i]->barrier("two", 2, i, kPatience); });
 }
 

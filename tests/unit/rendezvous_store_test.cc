@@ -1,4 +1,4 @@
-// What every store does, whatever is behind it.
+// The common behaviour of every store.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -114,7 +114,7 @@ TEST_P(StoreTest, GetNamesTheKeyAtTheDeadline) {
   const auto message = message_of([&store] { store->get("never", kShort); });
   EXPECT_NE(message.find("never"), std::string::npos) << message;
   EXPECT_NE(message.find("0.03 s"), std::string::npos) << message;
-  // And the store goes on.
+  // The store still works.
   store->set("never", as_bytes("now"));
   EXPECT_EQ(to_string(store->get("never", kPatience)), "now");
 }
@@ -303,7 +303,7 @@ TEST_P(StoreTest, RanksThatDisagreeAreToldSo) {
     messages[rank] = message_of(
         [&, rank] { (rank == 0 ? first : second)->barrier("b", 2 + rank, rank, 300ms); });
   });
-  // Whoever came later was refused; the other waited in vain for the right number of ranks.
+  // The later one was refused; the other waited in vain for its number of ranks.
   const int refused = messages[0].starts_with("rank 0 says") ? 0 : 1;
   const std::string ends[] = {"others say 3", "others say 2"};
   EXPECT_TRUE(messages[refused].ends_with(ends[refused])) << messages[refused];

@@ -49,7 +49,7 @@ inline std::optional<std::string> outside_address() {
   return found;
 }
 
-// What a RendezvousError says.
+// The message of a RendezvousError.
 template <typename F>
 std::string message_of(F&& f) {
   try {

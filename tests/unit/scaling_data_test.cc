@@ -204,7 +204,7 @@ TEST(Simulation, SharesThePortsOfHosts) {
   EXPECT_EQ(simulation.bytes_between_hosts(), 200'000u);
 }
 
-// Who waits for what never comes is told so.
+// A rank that waits forever gets an error that says so.
 TEST(Simulation, EndsWhereRanksWaitForEver) {
   Simulation simulation(cluster_of(2, 1), Simulation::Bytes::kCount);
   EXPECT_THROW(simulation.run([&](int rank) -> engine::Task {

@@ -1,5 +1,5 @@
-// The simulation of sizes alone, in a small form: times as the cost model has them where nothing is
-// shared, more time for more ranks and more bytes, and choices that are near the best.
+// The simulation of sizes alone, in a small form. Times match the cost model if nothing is shared.
+// More ranks and more bytes take more time. Choices are near the best.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -68,7 +68,8 @@ TEST(Study, DoesTheSameEachTime) {
   }
 }
 
-// What leaves the hosts is what one rank a host would send: 2 (h - 1) / h of the array from each.
+// The bytes that leave the hosts are those of one rank a host: 2 (h - 1) / h of the array from
+// each.
 TEST(Study, TheHierarchySparesTheNetwork) {
   const Case c{.kind = Kind::kAllReduce, .bytes = 1 << 20, .ranks = 64, .per_host = 8};
   const auto levels = simulate(c, {}, kMost);

@@ -1,5 +1,5 @@
-// What is staged arrives whole, by whichever stores it went, wherever it begins and ends, claimed
-// or not.
+// Staged data arrives whole, whatever stores were used, wherever it begins and ends, claimed or
+// not.
 #include <gtest/gtest.h>
 
 #include <random>

@@ -1,4 +1,4 @@
-// Which fabric reaches other ranks' GPUs, and how long it lives; on the fake driver's GPUs.
+// The fabric that reaches other ranks' GPUs, and its lifetime; on the fake driver's GPUs.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 

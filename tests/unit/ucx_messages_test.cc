@@ -1,5 +1,5 @@
-// What messages by UCX do when they are called off, on both of the ways that long ones travel; see
-// tests/conformance/messages_test.cc for what every carrier must do.
+// Cancelled UCX messages, on both paths of long ones; see tests/conformance/messages_test.cc for
+// the behaviour of every carrier.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -108,7 +108,7 @@ class UcxMessages : public testing::TestWithParam<Bulk> {
       return now - moved > kStill;
     });
   }
-  // A long message is granted, and called off when the reader is moved no more.
+  // A long message is granted, and cancelled when the reader no longer moves.
   void never_finish() {
     const Bytes out(kLong, std::byte{7});
     Bytes in(kLong);
@@ -187,7 +187,7 @@ TEST_P(UcxMessages, ASendMayBeCalledOffAtAnyTime) {
   }
 }
 
-// What UCX has of the array it can only lose with the connection.
+// The data that UCX still has of the array can only be lost with the connection.
 TEST_P(UcxMessages, WhatAPeerStillOwesIsKnown) {
   EXPECT_FALSE(end(0).owed(1) || end(1).owed(0));
   const Bytes out = filled(5);
@@ -267,13 +267,14 @@ TEST_P(UcxMessages, WhatIsTakenAsItComesMayBeCalledOff) {
     const MessageId sent = end(0).send(envelope(1, 4, out.size()), out);
     for (int i = 0; i < turns; ++i) end(i % 2).progress();
     end(1).cancel(*receive);
-    in.reset();  // nobody may touch it any more
+    in.reset();  // the array must not be touched any more
     until({0, 1}, [&] { return end(0).test(sent, nullptr); });
     exchange(2);
   }
 }
 
-// The most that may be sent unasked, 8 MiB, which is more than sockets hold that nobody reads.
+// The most that may be sent without a request, 8 MiB: more than sockets hold if no process reads
+// them.
 constexpr std::size_t kBurstLength = std::size_t{500} << 10;
 constexpr int kBurst = 16;
 
@@ -316,8 +317,8 @@ TEST_P(UcxMessages, WhoIsKnownToReadIsSentLongerOnesFromWhereTheyAre) {
   EXPECT_FALSE(leaves_at_once(call)) << "copied";
 }
 
-// In all more than may wait at a peer, which hears of what was read by messages that go the other
-// way, or else by such as have nothing else to say.
+// The sum exceeds the limit of unread data at a peer. The sender learns of reads by messages in the
+// other direction, or else by empty ones.
 TEST_P(UcxMessages, WhatWasReadIsNotCountedAsWaitingForEver) {
   const Bytes out(300 << 10, std::byte{6});
   Bytes in(out.size());
@@ -396,7 +397,7 @@ TEST_P(UcxKeepsMemory, ThenNothingIsWrittenThereAndNobodyWaits) {
   end(1).cancel(receive);
   const Bytes mine = filled(9);
   in = mine;
-  // What rank 0 sends finds nobody.
+  // Messages of rank 0 match no receive.
   for (int turn = 0; turn < 2000; ++turn) {
     end(0).progress();
     end(1).progress();

@@ -1,5 +1,5 @@
-// Which engines a job has, and which of them carry its messages: with the build's own engines, and
-// with scripted ones.
+// The engines of a job, and the carriers of its messages: with the build's own engines, and with
+// scripted ones.
 #include <gtest/gtest.h>
 
 #include <memory>

@@ -1,4 +1,4 @@
-// What was moved from says so when it is used, instead of reading memory that is not there.
+// A moved-from object reports its misuse, instead of reading invalid memory.
 #include <gtest/gtest.h>
 
 #include <complex>

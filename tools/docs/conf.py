@@ -26,8 +26,8 @@ html_theme_options = {"source_view_link": "", "top_of_page_buttons": []}
 
 myst_heading_anchors = 4
 myst_enable_extensions = ["colon_fence"]
-# Breathe declares the namespace anew on each header's page, and C's structs again as their typedefs;
-# what derives from a class it names by labels that it does not set.
+# Breathe declares the namespace again on each header's page, and C's structs again as their
+# typedefs. It names derived classes by labels that it does not set.
 suppress_warnings = ["duplicate_declaration.cpp", "duplicate_declaration.c", "ref.ref"]
 highlight_language = "text"
 
@@ -45,8 +45,8 @@ napoleon_use_rtype = False
 napoleon_use_param = False
 napoleon_use_ivar = True
 
-# Every internal link is checked. What has no page of its own: other libraries' types, what lies
-# behind a handle, and the names that Python's signatures give to kinds of arguments.
+# Every internal link is checked. These have no page: other libraries' types, types behind a handle,
+# and the names that Python's signatures give to kinds of arguments.
 nitpicky = True
 BEHIND_HANDLES = "[a-z][a-z_]*(::.*)?|Secret|Plan|Impl|Fold"  # inner namespaces, and inner classes
 nitpick_ignore_regex = [

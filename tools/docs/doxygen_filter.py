@@ -12,11 +12,11 @@ from pathlib import Path
 SECTION = re.compile(r"^\s*(?://|/\*) -{2,}.*$")
 BEHIND = re.compile(r"^(\s*[^/\s][^\"]*?[;,{]?\s+)// (.*)$")
 ALONE = re.compile(r"^(\s*)//( .*|)$")
-# What is indented within a comment is a table, or code.
+# Indented text within a comment is a table, or code.
 INDENTED = re.compile(r"^ {3,}(\S.*)$")
 
 
-# Rows of a table that clang-format would otherwise join.
+# Joins the rows of a table, which only an empty comment line kept apart from clang-format.
 def without_gaps(lines):
     def is_row(line):
         return (match := ALONE.match(line)) and INDENTED.match(match[2])

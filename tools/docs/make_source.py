@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 HEADERS = ROOT / "include" / "hocket"
-# Those that only bring others in, and those of detail.
+# Headers that only include others, and headers of details.
 WITHOUT_A_PAGE = {"hocket.h", "cplusplus.h"}
 GUIDE = [
     (
@@ -168,7 +168,9 @@ OF_THEIR_OWN = {
 
 
 def require_all_public_names():
-    """What hocket has and this reference has not would be missed by nobody but its readers."""
+    """Fails if a public name of hocket is missing in this reference. Otherwise only readers
+    would notice.
+    """
     import hocket
 
     listed = {name for names in MODULES.values() for name in names} | set(hocket.errors.__all__)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """speed_picture.py [--check]: docs/speed.svg, made from the tables of docs/performance.md.
 
-A table with a comment `picture: TITLE` before it becomes a group of bars: hocket's time as a part of
-the other's. --check says whether the picture is the tables', and writes nothing.
+A table with a comment `picture: TITLE` before it becomes a group of bars: hocket's time as a part
+of the other's. --check compares the picture with the tables, and writes nothing.
 """
 
 import re
@@ -16,7 +16,7 @@ LEFT, WIDTH, ROW, GAP = 96, 560, 22, 34
 
 
 def tables():
-    """(title, [(size, others' time, hocket's time)]) of each table that is to be shown."""
+    """Yields (title, [(size, others' time, hocket's time)]) of each table to draw."""
     for match in re.finditer(r"<!-- picture: (.*?) -->\n((?:\|.*\n)+)", PAGE.read_text()):
         rows = [[c.strip() for c in line.strip("|\n ").split("|")] for line in match[2].splitlines()]
         yield match[1], [(r[0], float(r[1]), float(r[2])) for r in rows[2:] if r[0] in SIZES]

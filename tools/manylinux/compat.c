@@ -1,5 +1,5 @@
-// What is called and came to glibc after 2.28, in its words. Linked into what the wheel has, unseen
-// from outside.
+// Functions that came to glibc after 2.28, with the same behaviour. They are linked into the
+// wheel's libraries, with hidden symbols.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -12,15 +12,14 @@
 
 #define HIDDEN __attribute__((visibility("hidden")))
 
-// libstdc++ asks whether a process has one thread (2.32). Nobody can say: it has more.
+// libstdc++ asks whether a process has one thread (2.32). This is unknown, so the answer is: more.
 HIDDEN char __libc_single_threaded = 0;
 
 HIDDEN pid_t gettid(void) { return (pid_t)syscall(SYS_gettid); }  // 2.30
 
-// 2.30: waits until a time on a clock that is named. The old way, which libstdc++ itself goes where
-// there is no such call: the time that is left, on the clock that the old call has. Where that
-// clock is set meanwhile, the wait is over at another time, and whoever waits looks at its own.
-// 0, EINVAL or ETIMEDOUT.
+// 2.30: waits until a time on a given clock. Without that call, libstdc++ converts the time left to
+// the clock of the old call, and so does this. If that clock is set meanwhile, the wait ends at
+// another time, and the caller looks at its own clock. Returns 0, EINVAL or ETIMEDOUT.
 static int on_the_wall_clock(clockid_t clock, const struct timespec* until, struct timespec* end) {
   struct timespec now;
   struct timespec real;

@@ -2,10 +2,10 @@
 # cxx.sh LANGUAGE FOLDER ARGUMENT...: GCC, as c++ or cc, for what runs where glibc is 2.28 or later.
 # FOLDER is what tools/manylinux/prepare.sh has filled.
 #
-# Objects carry no versions: they get them where they are linked. So GCC compiles as ever, and links
-# against stand-ins that have the symbols of old libraries. First comes that for libstdc++.so, then
-# libstdc++.a for what the old one lacks, so that a process has one libstdc++, not two; then compat.c.
-# What neither has is an error.
+# Objects have no symbol versions: they get them from the linker. So GCC compiles as usual, and links
+# against stand-ins that have the symbols of old libraries. First comes the one for libstdc++.so, then
+# libstdc++.a for symbols that the old one lacks, so that a process has one libstdc++, not two; then
+# compat.c. A symbol that none of them has is an error.
 set -eu
 language=$1 here=$2
 shift 2

@@ -1,8 +1,8 @@
 #!/bin/sh
-# prepare.sh ARCH ZIG: fills build/manylinux/ARCH with what tools/wheel.sh builds by: a compiler for
-# glibc 2.28 (see cxx.sh), and, built by it from Debian's sources, the libraries that become part of
-# hocket. Needs Debian 12 with GCC (for another ARCH: g++-ARCH-linux-gnu) and what tools/setup.sh
-# installs, whose headers are used. Zig makes the stand-ins for old versions of the C library.
+# prepare.sh ARCH ZIG: fills build/manylinux/ARCH with the tools of tools/wheel.sh: a compiler for glibc
+# 2.28 (see cxx.sh), and the libraries that become part of hocket, built by it from Debian's sources. Needs
+# Debian 12 with GCC (for another ARCH: g++-ARCH-linux-gnu) and the packages of tools/setup.sh, whose
+# headers are used. Zig makes the stand-ins for old versions of the C library.
 set -eu
 cd "$(dirname "$0")/../.."
 ARCH=$1 ZIG=$2
@@ -60,7 +60,7 @@ for file in Scrt1.o libc_nonshared.a libc.so.6 libm.so.6 libpthread.so.0 libdl.s
   libld.so.2; do
   cp "$(find "$here/zig" -name "$file" | head -1)" "$here/lib/"
 done
-# stand_in LIBRARY NEWEST: of one that Debian has, as the policy of manylinux_2_28 has it.
+# stand_in LIBRARY NEWEST: makes a stand-in for Debian's LIBRARY, by the policy of manylinux_2_28.
 stand_in() {
   soname=${1##*/}
   name=${soname%%.so*}
@@ -74,7 +74,7 @@ for name in compat environ; do
   "$here/bin/cc" -fPIC -O2 -c "tools/manylinux/$name.c" -o "$here/lib/$name.o"
 done
 
-# OpenSSL has a header of its own for each processor, and so has Debian's Python.
+# OpenSSL has a separate header for each processor, and so has Debian's Python.
 headers=/usr/include
 if [ "$ARCH" != "$(uname -m)" ]; then
   headers=$here/openssl
@@ -121,8 +121,8 @@ library spdlog -DSPDLOG_FMT_EXTERNAL=ON -DSPDLOG_BUILD_EXAMPLE=OFF -DSPDLOG_BUIL
 library highway -DBUILD_TESTING=OFF -DHWY_ENABLE_TESTS=OFF -DHWY_ENABLE_EXAMPLES=OFF \
   -DHWY_ENABLE_CONTRIB=OFF
 
-# The packages that CMake finds: the headers are this system's, which are of the same sources, so that
-# ccache knows what was compiled in the ordinary build.
+# The packages that CMake finds. The headers are this system's, which are of the same sources. So ccache
+# knows the files that the ordinary build compiled.
 package() {  # NAME TARGET ARCHIVE [DEFINITIONS [LINKS]]
   rm -rf "$here/prefix/lib/cmake/$1"
   mkdir -p "$here/prefix/lib/cmake/$1"

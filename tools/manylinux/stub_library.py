@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""stub_library.py LIBRARY NEWEST OUT: writes OUT.s and OUT.map, of which a linker makes a stand-in for
-LIBRARY that has its symbols as they were up to the versions NEWEST, such as
-GLIBCXX_3.4.25,CXXABI_1.3.11. What is linked against it runs wherever those are.
+"""stub_library.py LIBRARY NEWEST OUT: writes OUT.s and OUT.map, for a linker to make a stand-in.
+
+The stand-in has LIBRARY's symbols up to the versions NEWEST, such as GLIBCXX_3.4.25,CXXABI_1.3.11.
+Programs linked against it run on every system with those versions.
 
 A symbol whose newest version is too new, but which was there before, has the newest of the others.
 """
@@ -23,7 +24,7 @@ def is_old(version: str, newest: dict[str, list[int]]) -> bool:
 
 
 def symbols(library: str, newest: dict[str, list[int]]) -> dict[str, tuple[str, str, str]]:
-    """Of each name its version, its type and its size."""
+    """Returns the version, type and size of each name."""
     listed = subprocess.run(["readelf", "--dyn-syms", "-W", library], check=True, text=True,
                             stdout=subprocess.PIPE).stdout
     found: dict[str, tuple[str, str, str]] = {}

@@ -1,4 +1,4 @@
-// What happens next in a simulation.
+// The queue of a simulation's events.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +34,7 @@ class EventQueue {
  public:
   bool empty() const noexcept { return size_ == 0; }
 
-  // Not before the time of the event that came out last.
+  // `event` is not before the time of the last event that was taken.
   void push(Event event) {
     buckets_[static_cast<std::size_t>(std::bit_width(event.time ^ now_))].push_back(event);
     ++size_;
@@ -63,7 +63,7 @@ class EventQueue {
   }
 
   std::array<std::vector<Event>, 65> buckets_;  // by the highest bit that differs from `now_`
-  std::size_t next_ = 0;                        // in the first of them
+  std::size_t next_ = 0;                        // in the first bucket
   std::size_t size_ = 0;
   Time now_ = 0;
 };

@@ -18,7 +18,7 @@ namespace {
 
 using engine::Kind;
 
-// Of the document, what comes after this line is written anew.
+// The document is rewritten from this line on.
 constexpr const char* kTitle =
     "# How collectives scale: all tables\n\nWritten by tools/scaling. docs/scaling.md explains "
     "them.\n";

@@ -1,4 +1,4 @@
-// What comes out: tables for a document, and one picture.
+// The output: tables for a document, and one picture.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ struct Grid {
 };
 Grid simulate_all(const Case& first, const std::vector<int>& ranks, std::uint64_t most_messages);
 
-// How much longer the chosen route takes than the best one; absent where it was not simulated.
+// Time of the chosen route relative to the best one; absent if it was not simulated.
 std::optional<double> excess(const Grid& grid, std::size_t column);
 
 // "all_reduce, 64 KiB".

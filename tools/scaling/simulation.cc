@@ -16,7 +16,8 @@ namespace {
 // Up to here a message is copied when it is sent, as carriers do, so that its sender need not wait.
 constexpr std::uint64_t kCopiedBytes = 32 * 1024;
 
-// Whose clock goes on where core computes: its functions know nothing of simulations.
+// The simulation that runs in this thread. Functions of core charge their time to it, as they know
+// nothing of simulations.
 thread_local Simulation* the_running = nullptr;
 
 Time picoseconds(double microseconds) {
@@ -200,7 +201,7 @@ bool Simulation::test(std::uint32_t id) {
   return true;
 }
 
-// Of ranks that end early, by an error.
+// Called if a rank ends early, by an error.
 void Simulation::cancel(std::uint32_t id) {
   remove(
       slots_, rank(slots_[id].rank).posted, [&](const Slot& slot) { return &slot == &slots_[id]; });

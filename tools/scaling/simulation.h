@@ -1,12 +1,15 @@
-// Many ranks of many hosts in one thread, with a network that is a model: the algorithms' own code
-// runs, and what is simulated is time.
+// Simulates many ranks of many hosts in one thread. The algorithms' own code runs, over a model of
+// the network. Only time is simulated.
 //
-// A rank is a processor with a clock of its own. A message costs its sender's processor `overhead`,
-// waits for its turn at the sender's port, which takes beta a byte, needs a latency to the
-// receiver's port, waits for its turn there, and costs the receiver's processor `overhead` again;
-// alone in the network it takes alpha + beta * bytes, as in engines/algorithm/cost_model.h. All ranks of a
-// host share its port to the network; among themselves each has a port of its own. Memory that is
-// folded or copied costs gamma a byte, where core is the one of sizes_core.cc.
+// A rank is a processor with its own clock. A message takes this way:
+//
+//   sender's processor   sender's port   network   receiver's port   receiver's processor
+//   `overhead`           beta a byte     latency   beta a byte       `overhead`
+//
+// It waits for its turn at each port. Alone in the network it takes alpha + beta * bytes in all, as
+// in engines/algorithm/cost_model.h. All ranks of a host share its port to the network. Among themselves each
+// has its own port. Memory that is folded or copied costs gamma a byte, if core is the one of
+// sizes_core.cc.
 #pragma once
 
 #include <cstddef>
@@ -64,14 +67,14 @@ class Simulation {
   // Messages of one rank that were under way or waited for at one time, at most.
   std::uint32_t most_of_a_rank() const noexcept { return most_slots_; }
 
-  // What folding or copying costs the rank that runs in this thread; nothing where none does.
+  // Charges the cost of folding or copying to the rank that runs in this thread, if there is one.
   static void charge(std::size_t bytes) noexcept;
 
  private:
   class Carrier;
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
-  // What a rank knows of one of its messages, until `test` says that it is complete.
+  // A rank's message, until `test` says that it is complete.
   struct Slot {
     engine::Tag tag = 0;
     std::uint64_t bytes = 0;

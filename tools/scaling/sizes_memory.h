@@ -5,8 +5,8 @@
 
 namespace hocket::scaling {
 
-// Whoever touches them crashes. The arrays that ranks are given, and what algorithms take beside,
-// each with room for as much as any call of any size needs: all ranks may have the same.
+// Addresses of the ranks' arrays, and of the scratch memory of algorithms. An access crashes. Each
+// range is large enough for any call of any size, so all ranks may have the same.
 std::byte* input_addresses();
 std::byte* output_addresses();
 std::byte* scratch_addresses();

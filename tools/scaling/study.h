@@ -1,4 +1,5 @@
-// What the simulations are asked: how long each algorithm takes, and which one would be chosen.
+// The questions to the simulation: the time of each algorithm, and the algorithm that would be
+// chosen.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +14,8 @@
 
 namespace hocket::scaling {
 
-// A value: a collective of float32, of `bytes` in the larger one of a rank's arrays (at least an
-// element a rank), on hosts of `per_host` ranks.
+// A collective of float32 on hosts of `per_host` ranks. `bytes` is the size of the larger of a
+// rank's arrays, at least one element per rank. A value.
 struct Case {
   engine::Kind kind = engine::Kind::kAllReduce;
   std::size_t bytes = 8;
@@ -34,7 +35,7 @@ struct Route {
 
 // Those there are for a case.
 std::vector<Route> routes_of(const Case& c);
-// The one that the cost model would choose.
+// The route that the cost model would choose.
 Route chosen(const Case& c);
 
 struct Outcome {
@@ -45,7 +46,7 @@ struct Outcome {
 };
 // Absent where it would take more than `most_messages`.
 std::optional<Outcome> simulate(const Case& c, const Route& route, std::uint64_t most_messages);
-// What the cost model says, in microseconds.
+// The prediction of the cost model, in microseconds.
 double predicted(const Case& c, const Route& route);
 
 }  // namespace hocket::scaling

@@ -1,4 +1,6 @@
-"""Arguments that are no arrays: numbers, names, switches, paths. What is wrong is said by name."""
+"""Arguments other than arrays: numbers, names, switches, paths. The error names the wrong
+argument.
+"""
 
 import contextlib
 import os
@@ -144,7 +146,7 @@ def test_a_root_that_one_rank_gets_wrong():
 
 
 class Raises:
-    """What raises where it is asked for anything, in Python code of its own."""
+    """An object with Python code that raises at every access."""
 
     def __init__(self, error):
         self.error = error

@@ -1,4 +1,4 @@
-"""What counts as an array, and what is refused with which words."""
+"""Objects that count as arrays, and the error text for each that does not."""
 
 import array
 import ctypes

@@ -198,7 +198,7 @@ def test_fortran_has_the_same_numbers():
 
 
 def test_types_are_those_of_the_library():
-    """The numbers of c.h are those of the C++ library, in its order."""
+    """The numbers in c.h equal the C++ library's, in its order."""
     library = ctypes.CDLL(str(LIBRARY)) if LIBRARY.exists() else pytest.skip("no shared library")
     library.hocket_dtype_name.restype = ctypes.c_char_p
     library.hocket_op_name.restype = ctypes.c_char_p

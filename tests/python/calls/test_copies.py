@@ -1,4 +1,4 @@
-"""What belongs to a process is not copied, and says what to do instead."""
+"""Objects that belong to a process cannot be copied. The error names an alternative."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""Where elements of large arrays lie, and moving them."""
+"""Distributions of large arrays, and redistribution."""
 
 import itertools
 

@@ -1,4 +1,6 @@
-"""Failures as exceptions: their classes, their fields, what is usable afterwards."""
+"""Failures as exceptions: their classes and fields, and the state of the communicator
+afterwards.
+"""
 
 import errno
 import math
@@ -206,7 +208,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("call", REFUSED.values(), ids=REFUSED)
 def test_what_python_refuses_reaches_everybody(call):
-    """And the communicator goes on: no rank has counted a call that another has not."""
+    """The communicator stays usable: no rank has counted a call that another has not."""
 
     def body(comm):
         for culprit in range(comm.size):
@@ -245,7 +247,7 @@ def test_an_exchange_receives_each_message_into_memory_of_its_own():
     threads(2, body)
 
 
-# Of two ranks; elements in no part would be dropped, or keep what was there.
+# With two ranks. Elements in no part would be dropped, or keep their old values.
 LEFT_OVER = {
     "reduce_scatter_v": lambda c: c.reduce_scatter_v(np.arange(4.0), counts=[1, 1]),
     "reduce_scatter_v, nothing": lambda c: c.reduce_scatter_v(np.arange(4.0), np.zeros(0)),

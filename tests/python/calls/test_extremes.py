@@ -48,7 +48,7 @@ def with_an_index(comm):
         assert index.dtype == mine.dtype
         assert np.array_equal(value, all_ranks.max(0)) and np.array_equal(rank, best)
         assert np.array_equal(index, np.take_along_axis(places, best[None], 0)[0])
-    # Numbers below 0, which are told from those of ranks that have 0.
+    # Indices below 0. They differ from the 0 of other ranks.
     _, _, index = comm.argmin(x, index=-mine.astype("int64") - 1)
     assert (index < 0).all()
 
@@ -86,7 +86,7 @@ def shapes(comm):
 
 
 def read_only_and_shared(comm):
-    """What is only read may be read-only, lie anywhere, and be the index as well."""
+    """Arrays that are only read may be read-only, lie at any address, and be the index as well."""
     raw = np.zeros(8 * 10 + 1, "uint8")
     x = raw[1:].view("int64")  # not aligned
     x[:] = 5 - comm.rank

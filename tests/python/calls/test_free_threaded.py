@@ -1,5 +1,7 @@
-"""Threads that use the same objects at the same time. A Python without a GIL lets them meet anywhere;
-one that has it runs these tests, too. The test of speed is by hand: docs/notes/wheel.md."""
+"""Threads that use the same objects at the same time. In a Python without a GIL they may meet at
+any point. A Python with a GIL runs these tests, too. The test of speed is run by hand:
+docs/notes/wheel.md.
+"""
 
 import array
 import ctypes
@@ -16,7 +18,7 @@ THREADS = 4
 
 
 def together(*bodies):
-    """Runs each body in a thread of its own, from the same moment on; raises what one raised."""
+    """Runs each body in a separate thread, all from the same moment on; raises the error of one."""
     start = threading.Barrier(len(bodies))
     failures = []
 
@@ -105,7 +107,7 @@ def test_threads_with_one_prepared_call_each_from_one_thread_s_objects():
 
 
 def test_an_object_is_sent_while_another_thread_changes_it():
-    # What arrives is one of its states; nothing is read that is no more.
+    # The value that arrives is one of its states; freed memory is not read.
     numbers, names = list(range(50)), {str(i): i for i in range(50)}
     ended = threading.Event()
 

@@ -93,7 +93,7 @@ def test_a_border_that_cannot_be_written_is_refused_first(comm):
 
 
 def check(comm, shape, periodic, halo, more=(), order="C"):
-    """Against the whole array, of which each rank cuts its part."""
+    """Compares with the whole array, of which each rank takes its part."""
     grid = hocket.Grid(comm, shape, periodic)
     widths = [(h, h) if isinstance(h, int) else h for h in halo]
     # Parts of different sizes along each axis.

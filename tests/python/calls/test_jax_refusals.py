@@ -1,4 +1,4 @@
-"""What of JAX is no array, or no longer: both ranks hear what is wrong with it."""
+"""JAX objects that are not arrays, or no longer: both ranks get the reason."""
 
 import numpy as np
 import pytest

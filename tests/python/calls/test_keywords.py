@@ -1,4 +1,4 @@
-"""Keywords: the two words for how long, and what is said of one that no function takes."""
+"""Keywords: the two words for a duration, and the error for a keyword that no function takes."""
 
 import inspect
 import subprocess

@@ -33,7 +33,7 @@ def drawn(random, n):
 
 
 def part_of(whole, spread, rank, n):
-    """What a rank has, by NumPy's indices."""
+    """Returns a rank's part, by NumPy's indices."""
     if isinstance(spread, str):
         return whole
     if isinstance(spread, Slab):

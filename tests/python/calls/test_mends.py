@@ -1,4 +1,4 @@
-"""What a message tells to do is done, word for word, and gives the right result."""
+"""The remedy in each error message is carried out word for word, and gives the right result."""
 
 import ctypes
 import re
@@ -17,7 +17,9 @@ SWAPPED = np.arange(4, dtype=">i4")
 
 
 def told(call):
-    """Of a refused call: the expression that its message says to call with, and the statement after it."""
+    """Returns, from a refused call's message, the expression to call with and the statement
+    after it.
+    """
     with pytest.raises(hocket.InvalidArgument) as refusal:
         call()
     text = str(refusal.value)
@@ -27,7 +29,7 @@ def told(call):
     return found[1], found[2]
 
 
-# Arrays that are written to in place: made anew for each rank, times its number and one.
+# Arrays that are written in place: made for each rank, times its number and one.
 IN_PLACE = {
     "strided": lambda k: (np.arange(8.0) * k)[::2],
     "rows of columns": lambda k: (np.arange(24.0) * k).reshape(2, 3, 4).swapaxes(0, 1),

@@ -108,7 +108,7 @@ def test_prepared():
 
 
 def rows(rank):
-    """A rank's own number of rows; none for one of them."""
+    """A rank's own number of rows; rank 1 has none."""
     return (rank * 2 + 3) % 5 if rank != 1 else 0
 
 
@@ -362,7 +362,7 @@ def test_an_exchange_has_any_number_of_messages():
 
 @pytest.mark.parametrize("count", [8, 1000, 100_000, 1_000_000])
 def test_what_is_overwritten_by_what_comes_is_sent_as_it_was(count):
-    """Wherever the two arrays overlap."""
+    """The two arrays may overlap anywhere."""
 
     def body(comm):
         other = 1 - comm.rank

@@ -107,7 +107,7 @@ def test_the_mends_work():
 
 
 def test_signatures():
-    """Of all public functions and methods, bound or not."""
+    """Signatures of all public functions and methods, bound or not."""
     signature = inspect.signature(hocket.Communicator.all_reduce)
     assert list(signature.parameters) == ["self", "x", "out", "op", "deadline", "stream"]
     assert signature.parameters["op"].default == "sum"

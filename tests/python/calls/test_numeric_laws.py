@@ -10,7 +10,9 @@ from helpers import run_job, threads
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8])
 def test_between_threads(n, monkeypatch):
-    """By what is always there: a BLAS with threads of its own is slow where ranks are threads, too."""
+    """Uses the libraries that are always there. A BLAS with threads is slow if ranks are
+    threads, too.
+    """
     monkeypatch.setenv("HOCKET_FFT_LIBRARY", "eigen")
     monkeypatch.setenv("HOCKET_BLAS_LIBRARY", "none")
     threads(n, lambda comm: numeric_laws.check(comm, n, 12))

@@ -172,7 +172,7 @@ REFUSED = {
     "list within itself": (cycle(), "within itself"),
     "depth 70": (nested(70), "deeper than 64"),
 }
-# Those of other packages arrive as NumPy's where pickle is refused.
+# Arrays of other packages arrive as NumPy's if pickle is refused.
 FOREIGN = {
     "array.array": array.array("d", [1.5]),
     "memory view": memoryview(b"abc"),
@@ -200,7 +200,7 @@ def described(value, seen=None):
 
 
 def everywhere(comm, value, **options):
-    """What each of the calls gives for the value, on this rank."""
+    """Yields the value that each of the calls gives on this rank."""
     source = value if comm.rank == 1 else None
     yield comm.broadcast_object(source, 1, **options)
     yield from comm.all_gather_object(value, **options)

@@ -267,7 +267,7 @@ def test_objects_beyond_one_ranks_memory_are_heard_of_on_all_ranks():
         assert kinds[1] == "MemoryError", (name, kinds)
         # A root may have given its part before.
         assert {kinds[0], kinds[2]} <= {"InvalidArgument", "none"}, (name, kinds)
-        # In a scatter nobody needs rank 1.
+        # In a scatter no rank needs rank 1.
         assert name == "scatter_object" or "InvalidArgument" in kinds, (name, kinds)
 
 

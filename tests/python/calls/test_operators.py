@@ -29,7 +29,7 @@ def mine(rank, count):
 
 
 def folded(n, count, function=half_and_all, bring=mine):
-    """What ranks 0 to n - 1 come to."""
+    """Returns the reduction over ranks 0 to n - 1."""
     result = bring(0, count)
     for rank in range(1, n):
         result = function(result, bring(rank, count))
@@ -114,7 +114,7 @@ def half_and_all_of_ctypes(left, right, count, context):
 
 def functions_of_c(comm):
     class Compiled:
-        """What a cfunc of Numba shows."""
+        """The interface of a Numba cfunc."""
 
         address = ctypes.cast(half_and_all_of_ctypes, ctypes.c_void_p).value
 
@@ -128,7 +128,7 @@ def functions_of_c(comm):
 
 
 def refused_on_one(comm):
-    """What one rank's function raises is told to all, and all go on."""
+    """An exception in one rank's function reaches all ranks, and all go on."""
     for failing in {0, comm.size - 1}:
         for count in [3, 1000, 300_001]:
             exscan = comm.exscan
@@ -153,7 +153,9 @@ def refused_on_one(comm):
 
 
 def started(comm):
-    """Calls under way at once, in the order of all, beside those that block and hocket's own."""
+    """Concurrent calls, in the same order on all ranks, beside blocking calls and hocket's own
+    operators.
+    """
     n, rank = comm.size, comm.rank
     names = ["all_reduce", "reduce", "scan", "exscan", "reduce_scatter"]
     for count in [0, 1, 17, 100_003]:
@@ -189,7 +191,9 @@ def prepared(comm):
 
 
 def refused_under_way(comm):
-    """A function that fails ends its own call alone; its cause is told where it was raised."""
+    """A function that fails ends its own call alone; the cause is reported on the rank where it
+    was raised.
+    """
     failing = comm.size - 1
 
     def unlucky(a, b):
@@ -210,7 +214,7 @@ def refused_under_way(comm):
         assert isinstance(caught.value.__cause__, ZeroDivisionError) == (comm.rank == failing)
     assert isinstance(first.exception, hocket.InvalidArgument)
     assert (second.wait() == comm.size).all() and (third.wait() == comm.size).all()
-    # Arguments that are wrong on one rank are refused as those of any call.
+    # Arguments that are wrong on one rank are refused as in any call.
     odd = np.ones(4 + (comm.rank == 0), "float32")
     with pytest.raises(hocket.InvalidArgument, match="whole number|holds float32|refused"):
         comm.all_reduce_async(odd if comm.rank == 0 else np.ones(4),
@@ -507,7 +511,7 @@ def test_numba():
 
 
 def test_a_work_that_is_dropped():
-    """The call is given up, the function with it, whoever is in it."""
+    """The call is abandoned, and the function with it, also while a thread runs it."""
 
     def body(comm):
         def slow(a, b):

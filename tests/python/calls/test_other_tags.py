@@ -1,4 +1,4 @@
-"""A receive under a tag that nobody sends: its error and its warning say that another message waits."""
+"""A receive with a tag that no rank sends. Its error and warning say that another message waits."""
 
 import contextlib
 import re

@@ -22,7 +22,7 @@ REASONS = {
 
 
 def check(found, whole):
-    """What came of a reason."""
+    """Returns the part of a reason that arrived."""
     match = re.search(r"rank 1 refused .*? on world: (.*); the communicator can be used further$", found, re.DOTALL)
     assert match, found
     came = match[1]

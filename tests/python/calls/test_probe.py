@@ -53,7 +53,7 @@ def shorter(comm):
 
 
 def matched(sends, receives):
-    """Which message each receive gets, where all are posted before the first is sent."""
+    """Returns the message that each receive gets, if all are posted before the first is sent."""
     found = [None] * len(receives)
     for number, tag in enumerate(sends):
         for i, wanted in enumerate(receives):
@@ -64,7 +64,7 @@ def matched(sends, receives):
 
 
 def any_tag(comm):
-    """Who is first in a receive of any tag, against a model; rank 0 gets all."""
+    """The order of receives of any tag, against a model; rank 0 gets all."""
     source = comm.size - 1
     for seed in range(30):
         rng = random.Random(seed)
@@ -155,7 +155,7 @@ def probes(world):
         else:
             comm.send(np.ones(count, dtype), 0, number)
         comm.barrier()
-    # What a receive is there for is no longer to be seen.
+    # A message that a receive has matched is no longer visible to a probe.
     if rank == 0:
         out = np.zeros(3)
         work = comm.recv_async(out, 1, 1)
@@ -216,7 +216,7 @@ def objects(comm):
 
 
 def to_oneself(comm):
-    """Also from the one rank of a host, whom nobody else there sends anything."""
+    """Also from the only rank of a host, to which no other rank there sends."""
     comm.barrier()
     for count, source, tag in itertools.product(COUNTS, [comm.rank, hocket.ANY_SOURCE], [2, ANY]):
         x = np.arange(float(count))
@@ -269,7 +269,7 @@ def test_what_is_refused():
 @pytest.mark.parametrize("extra", [0, 5, 100_000])
 def test_a_longer_message_is_a_mismatch(extra):
     sent, wanted = rf"rank 1 called send float64\[{3 + extra}\]", r"rank 0 called recv float64\[2\]"
-    words = f"{sent}, {wanted}|{wanted}, {sent}"  # as it is told by whoever found it first
+    words = f"{sent}, {wanted}|{wanted}, {sent}"  # either order, as any rank may report first
 
     def body(comm):
         if comm.rank == 0:

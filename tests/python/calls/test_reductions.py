@@ -19,7 +19,7 @@ FOLDS = {
 
 
 def expected(n, shape, dtype, op="sum"):
-    """What all ranks' `values` come to, computed wide and rounded once."""
+    """Returns the reduction of all ranks' `values`, computed in a wide type and rounded once."""
     wide = np.dtype(dtype)
     if wide in SMALL_FLOATS or wide == np.float16:
         wide = np.dtype("float32")
@@ -290,7 +290,7 @@ def test_coalesced():
 
 @pytest.mark.parametrize("count", [8, 100_000])
 def test_coalesced_arrays_lie_apart(count):
-    """What two that overlap would come to depends on their sizes."""
+    """The result of two overlapping arrays would depend on their sizes."""
 
     def body(comm):
         x = np.ones(4 * count)

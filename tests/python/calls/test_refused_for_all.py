@@ -15,7 +15,7 @@ from hocket import distribution, fft, linalg, sparse
 from hocket._keywords import names_of
 
 RANKS = 3
-#: Of one rank: nobody waits for it in these.
+#: Calls of one rank: no other rank waits for it in these.
 ALONE = {
     "abort", "allow_pickle", "audit", "close", "deadline", "dump", "epoch", "exchange", "grid", "hosts", "is_member",
     "last_calls", "name", "probe", "probe_now", "rank", "receives", "recent_calls", "recv", "recv_async",
@@ -127,7 +127,7 @@ def read_only():
     return x
 
 
-# What no call takes, by the name of the argument.
+# Wrong arguments for every call, by the name of the argument.
 WRONG = {
     "x": [lambda: "text", Odd, lambda: np.array(["a"]), lambda: np.ones((6, 6))[:, ::2]],
     "out": [lambda: np.ones(5), lambda: np.ones(2, "int8"), lambda: "text", read_only],
@@ -181,10 +181,11 @@ WRONG = {
 # Some calls have another name in refusals.
 SAID = {"duplicate": "new_group", "FFT": "fft", "ifft": "fft", "rfft": "fft", "Matmul": "matmul"}
 
-# Who has given, or needs nobody, may be through before a refusal comes.
+# A rank that has given its data, or needs none, may end the call before a refusal comes.
 MAY_BE_THROUGH = {"broadcast", "broadcast_coalesced", "reduce", "gather", "gather_v", "scatter",
                   "scatter_v", "scan", "exscan"}  # fmt: skip
-# No refusals: arguments that are right, and others than those of the other ranks; or right for all.
+# Arguments that are not refused: right for the rank, but different from other ranks'; or right for
+# all.
 FINE = {
     "scatter": {"out 0", "out 1"},
     "scatter_v": {"out 0", "out 1"},
@@ -213,7 +214,7 @@ def wrong_calls(function, good):
 
 
 def ended(result):
-    """What a call returned, once it is done."""
+    """Returns the result of a call, once it is done."""
     if isinstance(result, hocket.Prepared):
         return result()
     return result.wait() if isinstance(result, hocket.Work) else result

@@ -305,7 +305,7 @@ def broken_inside():
 
 
 def test_an_array_broken_inside_is_heard_of_on_all_ranks():
-    """Whatever the next call of the rank that refuses is: the others are not met in the middle."""
+    """Any next call of the rank that refuses works: the others have left the refused one."""
     calls = [
         lambda comm, array: sparse.broadcast(comm, array, 2),
         lambda comm, array: sparse.gather(comm, array, 0),

@@ -154,7 +154,7 @@ def test_refusals():
         for wrong, text in [(np.zeros(8, ">f8")[::2], "byte-swapped"), (memoryview(y)[::2], "contiguous")]:
             with pytest.raises(hocket.InvalidArgument, match=text):
                 comm.send(wrong, comm.rank)
-        # What overlaps can be sent.
+        # Overlapping elements can be sent.
         comm.send_recv(windows, comm.rank, y)
         # Collectives combine and cut arrays where they lie.
         with pytest.raises(hocket.InvalidArgument, match="not contiguous"):
@@ -178,7 +178,7 @@ def test_different_sizes_are_a_mismatch_as_ever(sent):
 
 
 def received_by(way):
-    """How a program learns that its message has come."""
+    """The ways in which a program learns that its message has come."""
 
     def body(comm):
         y = np.zeros((50, 4))

@@ -1,4 +1,4 @@
-"""Threads beside the one that makes calls: one that closes, one that is there when Python ends."""
+"""Threads beside the thread that makes calls: one closes, one still runs when Python ends."""
 
 import subprocess
 import sys
@@ -60,7 +60,7 @@ ends.watch(receive, Never())
 
 
 def test_who_is_being_told_is_waited_for_as_python_ends():
-    """Code in C++ that it runs, as PyTorch's futures do, is no more to be unwound than ours."""
+    """C++ code that it runs, like PyTorch's futures, must not be unwound, just like ours."""
     done = run_job(2, "-c", TOLD)
     assert done.returncode == 0, done.stdout
     assert "told 0" in done.stdout and "told 1" in done.stdout, done.stdout

@@ -1,4 +1,6 @@
-"""A call within a call of the same communicator: the handler of a signal and an operator are told so."""
+"""A call within a call of the same communicator, in a signal handler or an operator, raises an
+error.
+"""
 
 import threading
 

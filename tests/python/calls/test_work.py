@@ -107,7 +107,9 @@ def test_a_started_call_keeps_the_arrays_of_the_prepared_one_exported():
     reason="without a GIL an object goes when the thread that made it next runs Python, and that waits",
 )
 def test_a_work_is_dropped_in_one_thread_while_another_is_in_a_call():
-    """The one that drops waits for the other, which looks for signals with the GIL meanwhile."""
+    """The thread that drops the call waits for the other, which needs the GIL to look for
+    signals.
+    """
     done = subprocess.run(
         [sys.executable, str(Path(__file__).parents[1] / "support" / "dropped_work.py")],
         env={**os.environ, "PYTHONPATH": str(Path(hocket.__file__).parent.parent)},

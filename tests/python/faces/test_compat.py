@@ -16,7 +16,7 @@ STAND_INS = str(Path(__file__).parents[1] / "support" / "stand_ins")
 
 
 def run(*arguments, folder=None, paths=(), **environment):
-    """A Python process of its own, as installing is for the whole process."""
+    """Runs a separate Python process, as installing affects the whole process."""
     variables = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "HOCKET_COMPAT")}
     variables["PYTHONPATH"] = os.pathsep.join([ROOT, *paths])
     return subprocess.run(

@@ -127,7 +127,9 @@ def test_count_says_how_much_of_the_arrays_is_used():
 
 
 class Tensor:
-    """What PyTorch's tensors have, and NumPy's arrays do not: `size` is a method, a dtype no kind."""
+    """Differs from NumPy's arrays like PyTorch's tensors: `size` is a method, a dtype has no
+    kind.
+    """
 
     def __init__(self, array):
         self.array, self.shape = array, array.shape

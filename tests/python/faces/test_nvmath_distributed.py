@@ -211,7 +211,7 @@ def test_groups_of_mpi(tmp_path):
 
 
 class MpiComm:
-    """What the face asks of a communicator of mpi4py, over one of hocket."""
+    """The methods of an mpi4py communicator that the face uses, over one of hocket."""
 
     def __init__(self, comm):
         self._comm = comm
@@ -326,7 +326,9 @@ def symmetric_tensors(group):
 
 
 def handed_out(group):
-    """What `fft.allocate_operand` does on GPUs: the array that is kept is a view of the allocated one."""
+    """Does the same as `fft.allocate_operand` on GPUs: the kept array is a view of the allocated
+    one.
+    """
     from hocket.compat.nvmath_distributed import _symmetric
 
     logger = logging.getLogger("handed_out")
@@ -493,7 +495,7 @@ def results_in_symmetric_memory(group, package):
             for result in (b, c, d, e):
                 assert type(result) is type(a) and np.array_equal(np.asarray(result), wanted)
             nvd.free_symmetric_memory(a, b, c, d, e)
-    # Where the results differ in size too.
+    # The sizes of the results differ, too.
     source, x = slab((8,), 0, group)
     rest = 9 - n  # the first process's; the others want one element each
     target = dn.Box([0], [rest]) if rank == 0 else dn.Box([rest + rank - 1], [rest + rank])

@@ -1,4 +1,4 @@
-"""What follows products by nvmath's names, against the whole matrices in NumPy."""
+"""Epilogs of products by nvmath's names, compared with the whole matrices in NumPy."""
 
 import importlib
 import itertools
@@ -73,7 +73,7 @@ def distributions_of(group, kind):
 
 
 def ways_of(package):
-    """How an array of NumPy becomes one of `package`, and comes back."""
+    """Returns functions that turn an array of NumPy into one of `package`, and back."""
     if package == "numpy":
         return lambda x: x, np.asarray
     xp = importlib.import_module(package.split(".")[0])
@@ -99,7 +99,7 @@ def every_epilog(group, kind, dtype, package):
         inputs = {}
         if "BIAS" in epilog.name:
             own = mine(bias + np.zeros((M, N)), 2)[:, :1]
-            if own.shape[1] == 0:  # no columns here; the rows are known all the same
+            if own.shape[1] == 0:  # no columns here, but the number of rows is known
                 own = np.zeros((own.shape[0], 1), dtype)
             inputs["bias"] = give(own if left else own[:, 0].copy())
         if epilog.name.startswith("DRELU"):
@@ -175,7 +175,7 @@ def refusals(group):
                 one.plan(epilog=epilog, epilog_inputs=wrong if group.rank == 1 else right,
                          preferences=preferences)
             one.plan()
-            assert (one.execute() == 8).all()  # in step, and usable
+            assert (one.execute() == 8).all()  # the ranks agree, and can call again
 
     kinds = advanced.MatmulEpilog
     refused(ValueError, "BIAS requires the following input tensors: {'bias'}", kinds.BIAS, None, bias)

@@ -129,7 +129,7 @@ def pencils(group):
         result = transform.execute()
         assert result.shape == (8, 4, 4) and address(result) == at
         assert np.allclose(result, np.fft.fftn(whole)[inside(target)])
-        # And back, with the boxes the other way round.
+        # The way back, with the boxes exchanged.
         transform.reset_operand(result, distribution=[target, source])
         back = transform.execute(direction=nf.FFTDirection.INVERSE)
         assert np.allclose(back, whole[inside(source)] * whole.size)
@@ -162,7 +162,7 @@ def test_once():
 
 
 def complaints(group):
-    """On all processes the same, whoever is wrong."""
+    """All processes raise the same, whichever is wrong."""
     rank = group.rank
 
     def raises(kind, match, x, distribution=Slab.X, **options):

@@ -39,7 +39,7 @@ def numbers(random, shape, dtype):
 
 
 def part_of(whole, distribution, rank):
-    """What a process has, in Fortran order, by what distributions say of indices."""
+    """Returns a process's part, in Fortran order, by the distribution's indices."""
     if isinstance(distribution, Slab):
         cut = hocket.distribution.Slab(distribution.partition_dim)
         box = cut.box(whole.shape, rank, nvd.get_context().process_group.nranks)
@@ -198,7 +198,8 @@ def refusals(group):
         with pytest.raises(kind, match=text):
             advanced.Matmul(given.pop("a"), given.pop("b"), **given).plan()
         one = np.ones(1)
-        group.allreduce_buffer(one, op=nvd.process_group.ReductionOp.SUM)  # in step, and usable
+        # the ranks agree, and can call again
+        group.allreduce_buffer(one, op=nvd.process_group.ReductionOp.SUM)
         assert one[0] == group.nranks
 
     refused(ValueError, "The number of operands doesn't match across processes", {"c": x}, beta=1)

@@ -136,7 +136,7 @@ def test_communication_hooks_train_as_over_gloo(tmp_path):
     )
     assert ours.keys() == theirs.keys() and len(ours) > 10
     for name, losses in ours.items():
-        if losses == ["AssertionError"]:  # PyTorch 2.15's batched_powerSGD_hook, of its own
+        if losses == ["AssertionError"]:  # an error of PyTorch 2.15's batched_powerSGD_hook
             assert theirs[name] == losses
             continue
         wanted = [float(loss) for loss in theirs[name]]

@@ -1,5 +1,6 @@
-"""Which streams calls on CUDA tensors go on, and what they and `wait` come after. Needs PyTorch, and no
-GPU: see torch_streams.py."""
+"""Streams that calls on CUDA tensors use, and the work that they and `wait` come after. Needs
+PyTorch, and no GPU: see torch_streams.py.
+"""
 
 from datetime import timedelta
 

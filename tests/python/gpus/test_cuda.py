@@ -170,7 +170,9 @@ on(2, body)
 
 
 def test_results_for_jax_come_after_its_own_work_and_are_there():
-    """JAX as far as hocket uses it: arrays that never change, on streams that nobody sees."""
+    """The part of JAX that hocket uses: arrays that never change, on streams that are not
+    visible.
+    """
     run("""
 import threading, types
 class jax_Array:
@@ -493,8 +495,9 @@ on(4, body)
 
 @pytest.mark.skipif(not FAKE_PEER.exists(), reason="this build has no kernels for GPUs")
 def test_a_group_of_threads_on_one_gpu_is_made_while_the_kernels_of_another_wait():
-    """The driver allocates when all streams have ended, and holds up launches meanwhile: a rank that has
-    launched would wait for one that cannot."""
+    """The driver allocates when all streams have ended, and blocks launches meanwhile. A rank
+    that has launched would wait for a rank that cannot.
+    """
     run("""
 def body(comm):
     driver.use(0)
@@ -523,7 +526,7 @@ on(4, body)
 
 
 def test_a_call_on_a_shared_gpu_goes_on_when_its_stream_does():
-    """Nobody rings then: a call that slept until its deadline of an hour would not end here."""
+    """No wake-up comes then: a call that slept until its deadline of an hour would not end here."""
     run("""
 import threading
 def body(comm):

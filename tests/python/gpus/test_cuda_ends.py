@@ -1,4 +1,4 @@
-"""Calls on GPUs that nobody waits for, and how processes end with them: on GPUs that are none."""
+"""Calls on pretended GPUs for which no thread waits, and the end of their processes."""
 
 import subprocess
 import sys
@@ -40,7 +40,7 @@ assert np.array_equal(y.host, np.full(100, 1 - rank)), y.host
 
 
 def test_another_thread_may_allocate_and_free_meanwhile():
-    """Which the driver does when no stream waits, and holds up what others put on streams until then."""
+    """The driver does that when no stream waits, and blocks new work on streams until then."""
     ends = run_ranks("""
 import ctypes, threading
 comm, driver = start(rank)
@@ -70,8 +70,9 @@ assert np.array_equal(y.host, x.host), y.host
 
 
 def test_who_lets_go_of_a_communicator_does_not_wait_for_the_gpu():
-    """Here a callback's thread, which has Python's lock: the stream waits for a call of another communicator
-    by then, which needs that lock, and the driver frees memory when no stream waits."""
+    """Here a callback's thread holds the GIL. By then the stream waits for a call of another
+    communicator, which needs the GIL, and the driver frees memory only when no stream waits.
+    """
     ends = run_ranks("""
 import threading
 comm, driver = start(rank)
@@ -166,7 +167,7 @@ def test_children_of_multiprocessing_end_after_their_calls(tmp_path, method, cal
     assert (done.returncode, done.stderr) == (0, "")
 
 
-# What each rank's last call comes to, and how the other rank makes it so.
+# The outcome of each rank's last call, and how the other rank causes it.
 DIES = """
 comm, driver = start(rank)
 x = Array(driver, np.ones(8))

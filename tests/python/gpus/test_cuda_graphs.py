@@ -52,7 +52,7 @@ def test_graphs_are_played_again():
 
 
 def test_a_death_ends_replays_and_is_told_of():
-    """The stream goes on by itself; whoever asks hocket next hears that the result is none."""
+    """The stream goes on by itself. The next call of hocket raises, as the result is invalid."""
     job = run(3, """
 if comm.rank == 2:
     time.sleep(0.2)

@@ -121,7 +121,7 @@ def test_another_gpu_of_a_process_is_refused(launcher):
     assert all("MPI has moved memory of GPU 0 in this process" in line for line in told), told
 
 
-# How the mpirun ends after the following is its own affair: MPI may have been left without its end.
+# The exit code of the mpirun is not checked: MPI may not have been finalized.
 @pytest.mark.parametrize("part", ["deadline", "stopped", "mismatch", "length"])
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_what_fails_says_so_and_the_ranks_go_on(launcher, part):
@@ -129,7 +129,7 @@ def test_what_fails_says_so_and_the_ranks_go_on(launcher, part):
 
 
 def test_a_killed_rank_is_found_and_the_others_go_on():
-    """Under Open MPI, told to leave them alone: Hydra ends them whatever it is told."""
+    """Under Open MPI, with an option to let the others live: Hydra always ends them."""
     done = run("openmpi", "death", OMPI_MCA_orte_abort_on_non_zero_status="0")
     expect(done, "death", 2)
     assert "GPU engine mpi: MPI has lost a rank" in done.stdout, done.stdout

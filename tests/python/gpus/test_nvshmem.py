@@ -34,7 +34,7 @@ def stand_ins(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def nothing_left():
-    """Of the stand-in, however a test's processes have ended."""
+    """Checks that the stand-in leaves no files, however a test's processes have ended."""
     yield
     assert [name for name in os.listdir("/dev/shm") if "nvshmem" in name] == []
 
@@ -132,7 +132,7 @@ def fills_its_gpu(comm):
     first = a.data_ptr
     os.environ["FAKE_CUDA_FREE"] = str(256 * MIB)
     assert "has 268435456 free" in refusal(lambda: empty(comm, 1))
-    # What was given back is the heap's to give again, in one piece where it is one.
+    # The heap can allocate freed memory again, in one piece if it is contiguous.
     a = None
     a = empty(comm, 8 * MIB, "uint8")
     assert a.data_ptr == first
@@ -157,7 +157,7 @@ def in_groups(comm):
     assert comm.symmetric.nvshmem_team() == 0
     team = pair.symmetric.nvshmem_team()
     assert team == pair.symmetric.nvshmem_team() != 0
-    # A group's arrays are those of all.
+    # A group uses the same arrays as the world.
     mate = pair.symmetric.peer(a, 1 - pair.rank)
     assert mate.data_ptr == comm.symmetric.peer(a, comm.rank ^ 1).data_ptr
     pair.all_reduce(Array(driver, np.full(4, comm.rank + 1.0)), out=a)
@@ -199,7 +199,7 @@ def test_who_asks_first_decides_whose_world_it_is():
 
 
 def join(comm, *groups):
-    """A second world of this process: of those of `comm`'s ranks that are in one group with it."""
+    """A second world in this process, of those of `comm`'s ranks that are in one group with it."""
     def free_port():
         with socket.socket() as some:
             some.bind(("127.0.0.1", 0))
@@ -219,7 +219,7 @@ def has_worlds(comm):
     where = a.data_ptr
     del a
     first.close()
-    # What the first world had in the heap goes back to it; the PEs have another order here.
+    # The heap has the first world's memory back; the PEs have another order here.
     second = join(comm, [1, 0])
     b = empty(second, 40 * MIB, "uint8")
     assert b.data_ptr == where
@@ -261,7 +261,7 @@ def test_a_world_of_others_is_refused():
 
 def fails_in_one(comm, call):
     on_gpu(comm)
-    turned = comm.split(0, key=-comm.rank)  # its team is another one than that of all
+    turned = comm.split(0, key=-comm.rank)  # its team differs from the team of all ranks
     if call == "team":
         empty(comm, 3)
     os.environ["FAKE_NVSHMEM_FAIL"] = call
@@ -501,7 +501,7 @@ def test_nvshmem_that_runs_already_is_used_or_refused():
 
 
 def teams_of_anothers(comm):
-    """The program's own world, whose PEs are the job's ranks, as all of them have to say."""
+    """The program's own world. Its PEs are the job's ranks, and all ranks must say so."""
     start_by_program(comm, comm.size, list(range(comm.size)))
     half = comm.split(comm.rank // 2)
     before = refusal(lambda: half.symmetric.nvshmem_team())

@@ -91,7 +91,7 @@ def test_two_runs_alike(good, tmp_path):
     assert "not digested" not in output.stdout
 
 
-# The number of the spoilt call among those of the program, its rank, a byte; then what is named.
+# The number of the corrupted call in the program, its rank, a byte; then the parts of the message.
 @pytest.mark.parametrize(
     ("number", "rank", "byte", "named", "where"),
     [
@@ -284,7 +284,8 @@ def test_of_one_communicator(tmp_path, monkeypatch, ranks):
     assert output.returncode == 1, output.stderr
     assert "The runs part in all_reduce #" in output.stdout and "on world, " in output.stdout
     assert "what rank 1 gave differs: elements 0 to 4 (1 of 1 block" in output.stdout
-    # Of each rank five calls of the world, the three that the split makes of it, and the child's three.
+    # Each rank has five calls of the world, three that the split makes of it, and three of the
+    # child.
     same = difference(kept[0], kept[0])
     assert same.returncode == 0 and "22 calls of ranks are equal." in same.stdout
 

@@ -51,7 +51,7 @@ QUICK = ["--repeats", 2, "--min-time", 1, "--timeout", WATCHDOG // 2]
 
 
 def peer_program(library):
-    """Where the command looks for the program that measures `library`."""
+    """Returns the path at which the command looks for the program that measures `library`."""
     folder = os.path.dirname(os.path.realpath(hocket_command.find()))
     return os.path.join(folder, "..", "libexec", "hocket", f"bench_{library}")
 
@@ -207,7 +207,7 @@ def test_other_libraries_are_measured_in_the_same_run(tmp_path, library, ranks):
     ],
 )
 def test_a_library_that_is_not_there_is_named_with_its_mend(tmp_path, library, in_a_build, said):
-    # A command that stands apart from the measuring programs finds none of them.
+    # A command that was copied elsewhere finds no measuring programs.
     alone = tmp_path / "bin" / "hocket"
     alone.parent.mkdir()
     if in_a_build:
@@ -282,7 +282,7 @@ for request in line.makefile():
 
 @pytest.fixture
 def fake_library(tmp_path):
-    """A command of its own, beside a program that it takes for Intel MPI's."""
+    """A separate copy of the command, beside a program that it takes for Intel MPI's."""
     libexec = tmp_path / "libexec" / "hocket"
     libexec.mkdir(parents=True)
     (tmp_path / "bin").mkdir()

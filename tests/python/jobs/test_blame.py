@@ -1,4 +1,4 @@
-"""Who is to blame: rank 1 ends in some way, and rank 0, which stands in a call, is told of that one."""
+"""The rank to blame: rank 1 ends in some way, and rank 0, which is in a call, gets that cause."""
 
 import ctypes.util
 import re
@@ -9,7 +9,7 @@ from helpers import run_job
 
 PROGRAM = Path(__file__).parents[1] / "support" / "blamed_ranks.py"
 
-# How rank 1 ends, and what rank 0 is told of it.
+# For each way in which rank 1 ends, the words that rank 0 gets.
 ENDS = {
     "raise": "raised RuntimeError: no fuel",
     "raise in lines": "raised RuntimeError: no fuel at all",
@@ -31,7 +31,7 @@ FOR_ONE = ["recv from 1", "all_reduce", "barrier_async", "broadcast from 1"]
 
 
 def told(tmp_path, end, call, third="stays", hosts="one", launcher=("--keep-going",)):
-    """What rank 0 printed, and how often its `finally` was run."""
+    """Returns rank 0's output, and how often its `finally` was run."""
     last = tmp_path / "last"
     last.unlink(missing_ok=True)
     done = run_job(
@@ -67,7 +67,7 @@ def test_in_which_call_the_other_stands(tmp_path, call):
 @pytest.mark.parametrize("third", ["before", "after"])
 @pytest.mark.parametrize("end", ["raise", "exit 3", "kill"])
 def test_another_rank_leaves_in_good_order(tmp_path, end, third):
-    """Before the one that is to blame, or on account of it."""
+    """A third rank leaves before rank 1 ends, or because of it."""
     assert_blamed(told(tmp_path, end, "recv", third), end)
 
 
@@ -75,7 +75,7 @@ def test_another_rank_leaves_in_good_order(tmp_path, end, third):
 def test_between_hosts(tmp_path, end):
     if ctypes.util.find_library("ucp") is None:
         pytest.skip("there is no UCX here")
-    words = "died" if end == "kill" else ""  # nobody else of its host could say how
+    words = "died" if end == "kill" else ""  # no other rank of its host could say how
     for third in ("after", "before"):
         assert_blamed(told(tmp_path, end, "recv", third, "each"), end, words)
 

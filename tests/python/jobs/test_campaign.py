@@ -58,7 +58,7 @@ def test_every_harm_ends_as_it_must_on_a_gpu_that_ranks_share(tmp_path):
 
 # Jobs in which something was wrong: seed, job.
 @pytest.mark.parametrize("seed, job", [
-    # A rank that holds its host's lane is stopped: its host-mates were said to be missing.
+    # A rank that holds its host's lane is stopped. Other ranks of its host were named as missing.
     (410153, 2),
 ])
 def test_jobs_that_went_wrong_once(seed, job):
@@ -85,11 +85,12 @@ def test_the_judge_takes_what_must_come():
     assert not plans.judge(round_of("stop"), 0, late, {0: late, 2: said("DeadlineExceeded")})
     refused = said("InvalidArgument", text=plans.REASON, then="right")
     assert not plans.judge(round_of("refuse()"), 0, refused, {})
-    # Who returns early closes its communicators, and then leaves: either may be heard first.
+    # A rank that returns early closes its communicators, and then leaves. Other ranks may hear of
+    # either first.
     for kind, text in (("PeerDied", plans.LEFT), ("Aborted", plans.CLOSED)):
         assert not plans.judge(round_of("early return"), 0, said(kind, text=text), {})
-    # A thread's exception ends all calls. Who hears of it in an earlier call leaves, and is missed by
-    # those in the next.
+    # A thread's exception ends all calls. A rank that hears of it in an earlier call leaves, so
+    # others miss it in the next call.
     told = said("Aborted", text=f"rank 1 called abort(): {plans.OF_A_THREAD}; every call ends here")
     assert not plans.judge(round_of("exception in a thread"), 2, told, {})
     missed = said("PeerDied", text=plans.LEFT, culprit=2)
@@ -103,13 +104,13 @@ def test_the_judge_takes_what_must_come():
     ("kill", said("PeerDied", then="right")),  # forgotten by the next call
     ("early return", said("Aborted", text=plans.LEFT)),  # for no reason of this kind
     ("exit without a word", said("Aborted", text=plans.CLOSED)),  # by who closes nothing
-    ("exception in a thread", said("PeerDied", text=plans.LEFT, culprit=2)),  # who was not told of it
+    ("exception in a thread", said("PeerDied", text=plans.LEFT, culprit=2)),  # it had not heard
     ("slow rank", said("DeadlineExceeded")),
-    ("other root", said("Mismatch", calls=[0, 2])),  # of ranks that agree
+    ("other root", said("Mismatch", calls=[0, 2])),  # between ranks that agree
     ("abort()", said("Aborted")),  # without the reason
     ("refuse()", said("InvalidArgument", text=plans.REASON)),  # unusable afterwards
     ("stop", said("DeadlineExceeded", missing=[])),
-    ("stop", said("DeadlineExceeded", missing=[1, 2])),  # of whom one was there
+    ("stop", said("DeadlineExceeded", missing=[1, 2])),  # one of them was there
     ("none", said("!WrongResult")),
 ])
 def test_the_judge_finds_what_must_not_come(harm, end):

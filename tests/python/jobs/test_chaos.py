@@ -26,7 +26,7 @@ def run(*arguments):
 
 # Jobs in which something was wrong: seed, job, places.
 @pytest.mark.parametrize("seed, job, places", [
-    # A half of the ranks ends in a group of its own, and makes no other call than the rest of them.
+    # Half of the ranks end in a separate group, and make no other call than the rest of them.
     (4711, 3, ["pretended", "namespaces"]),
 ])
 def test_jobs_that_went_wrong_once(seed, job, places):

@@ -1,4 +1,4 @@
-"""Children of ranks, which have a rank's variables: they are told that they are children."""
+"""Children of ranks inherit a rank's variables. The error says that they are children."""
 
 import os
 import shutil

@@ -319,7 +319,7 @@ def is_running(pid):
 
 
 def cells_of(notebook):
-    """Of each cell of code: its text, and what it shows."""
+    """Yields the text of each code cell, and its output."""
     for cell in notebook["cells"]:
         if cell["cell_type"] == "code":
             shown = [output.get("text") or output.get("data", {}).get("text/plain") or
@@ -397,7 +397,7 @@ def test_a_cell_of_some_ranks_does_not_wait_for_the_others(cluster):
 
 
 def waits_for_less_than_it_seems(comm):
-    """What rank 1 has begun comes, also after it has returned."""
+    """A call that rank 1 has begun completes, also after rank 1 has returned."""
     x = np.full(100_000, comm.rank + 1.0)
     if comm.rank == 1:
         kept.append((comm.send_async(x, 0), comm.all_reduce_async(x.copy())))
@@ -415,7 +415,7 @@ kept = []
 def test_what_a_rank_has_begun_before_it_returns_comes(cluster):
     for _ in range(3):
         assert cluster.run(waits_for_less_than_it_seems) == [8, 0, 6]
-    # What one round leaves waiting the next one may end.
+    # A later round may end a wait of an earlier one.
     cluster.run_cell("w = comm.barrier_async(); import time; time.sleep(0.4)", ranks=[0])
     cluster.run_cell("import time; time.sleep(0.4)", ranks=[1])
     cluster.run_cell("if comm.rank: comm.barrier()\nelse: w.wait()")

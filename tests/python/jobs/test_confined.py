@@ -99,7 +99,7 @@ def refusing(*calls):
     return [REFUSING, *calls, "--"]
 
 
-# Of the launcher's, too; tests/multiprocess/refused_calls_test.cc has all of a rank's.
+# Calls of the launcher too; tests/multiprocess/refused_calls_test.cc covers all calls of a rank.
 @pytest.mark.parametrize("call", ["futex_waitv", "pidfd_open", "close_range"])
 def test_without_a_call_a_job_works_and_hears_of_a_death(call):
     done = run([*refusing(f"{call}=EPERM"), *job(3, DIES)])

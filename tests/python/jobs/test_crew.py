@@ -1,4 +1,4 @@
-"""What starts members and talks to them, where they are stopped, replaced, or forked."""
+"""The parent that starts members and talks to them, if they are stopped, replaced, or forked."""
 
 import os
 import pickle

@@ -12,7 +12,7 @@ import pytest
 
 import hocket
 
-# A wait that no death ends is told from one that a death ended by what its error says.
+# The error text shows whether a death ended the wait, or this timeout.
 PATIENCE = 15
 SIZE = 3
 
@@ -61,7 +61,7 @@ def environment():
 
 
 def by_hand(moment, victim):
-    """Each rank's exit code and words; nobody but the store knows the others' processes."""
+    """Returns each rank's exit code and output. Only the store knows the others' processes."""
     address = f"unix:hocket-death-{os.getpid()}-{time.monotonic_ns()}"
     ranks = [
         subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Whatever engines are asked for, by whatever names together: right results, and a good end."""
+"""Any combination of engines, by any of their names: right results, and a good end."""
 
 import ctypes.util
 

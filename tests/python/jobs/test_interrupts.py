@@ -1,4 +1,4 @@
-"""Ctrl-C: KeyboardInterrupt in every wait, on every rank, whoever hears of it first."""
+"""Ctrl-C: KeyboardInterrupt in every wait, on every rank, in any order."""
 
 import os
 import random
@@ -87,7 +87,7 @@ def test_ctrl_c_that_comes_to_one_rank_after_the_other():
 
 @pytest.mark.parametrize("module", ["hocket._keywords", "numpy"])
 def test_ctrl_c_within_the_import(module):
-    """Which Python code is part of, hocket's own and that of what it imports."""
+    """The import runs Python code: hocket's own, and that of its imports."""
     program = f"""
 import sys
 class Interrupted:

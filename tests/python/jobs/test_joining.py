@@ -32,7 +32,7 @@ def environment():
     return {**os.environ, "PYTHONPATH": str(Path(hocket.__file__).parent.parent)}
 
 
-@pytest.mark.parametrize("rank", [0, 1])  # waits for rank 1; finds nobody who serves
+@pytest.mark.parametrize("rank", [0, 1])  # waits for rank 1; finds no server
 @pytest.mark.parametrize("unix", [False, True])
 def test_ctrl_c_breaks_joining(rank, unix):
     address = f"unix:hocket-joining-{os.getpid()}-{rank}" if unix else free_address()
@@ -71,7 +71,7 @@ def test_ctrl_c_ends_a_job_that_is_joining():
     job.send_signal(signal.SIGINT)
     _, errors = job.communicate(timeout=WATCHDOG)
     assert job.returncode == 130
-    assert errors.count("KeyboardInterrupt") == 2, errors  # nobody had to be killed
+    assert errors.count("KeyboardInterrupt") == 2, errors  # no process had to be killed
 
 
 def test_who_is_missing_is_named():

@@ -1,4 +1,4 @@
-"""Jobs of several hosts: network namespaces behind a router, each with a launcher of its own."""
+"""Jobs of several hosts: network namespaces behind a router, with one launcher in each."""
 
 import ctypes.util
 import os
@@ -153,7 +153,7 @@ class Network:
            f"echo {int(on)} > /proc/sys/net/ipv4/ip_forward")
 
     def cut_off(self, host):
-        """What comes from there, or goes there, disappears."""
+        """Drops all packets from there and to there."""
         for way in ("from", "to"):
             ip("-n", f"{self.name}-r", "rule", "add", way, f"10.77.{host}.0/24", "blackhole")
 
@@ -246,7 +246,7 @@ def test_what_leaves_a_host_is_that_of_one_rank(network, tmp_path):
 
 
 def test_without_levels_more_leaves_a_host(network, tmp_path):
-    # What would fail the test above: algorithms that do not know who shares a host.
+    # Algorithms that ignore hosts would fail the test above.
     codes, text = Job(network, tmp_path, hosts=2, ranks=3, program=TRAFFIC, HOCKET_ALGORITHM=
                       "all_reduce=scattered,all_gather=direct,broadcast=scatter_ring").finish()
     assert codes == [0, 0], text
@@ -261,7 +261,7 @@ def test_a_death_on_another_host_is_named_everywhere(network, tmp_path):
     job.go.touch()
     codes, text = job.finish()
     assert codes[1] != 0
-    # Those of the other host; the launcher of its own ends rank 3, which may or may not have told.
+    # Ranks of the other host report it. Rank 3 is ended by its own launcher, and may report or not.
     there = job.outputs[0].read_text()
     assert there.count("PeerDied") == 2 and there.count("rank 2 (pid") == 2, text
 

@@ -1,4 +1,6 @@
-"""Metrics of a job: what is served, to whom, and whether Prometheus' own tool takes it."""
+"""Metrics of a job: their values, who may read them, and whether Prometheus' own tool accepts
+them.
+"""
 
 import json
 import os
@@ -128,7 +130,7 @@ def test_counts_messages():
         sent, received = (f'{{direction="{way}",group="world"}}' for way in ("sent", "received"))
         for labels in (sent, received):
             assert value(text, f"hocket_message_duration_seconds_count{labels}") == 20 + 1 + 3
-            # What came, not what there was room for.
+            # Counts the elements that came, not the room for them.
             assert value(text, f"hocket_message_bytes_total{labels}") == 20 * 40 + 24 + 3 * 16
             assert value(text, f"hocket_messages_failed_total{labels}") == 0
         assert value(text, f"hocket_message_duration_seconds_sum{received}") > 0
@@ -202,7 +204,7 @@ def test_counts_calls_on_gpus(engine):
         assert value(text, f"hocket_gpu_call_bytes_total{labels}") == 16000
     labels = f'{{call="all_reduce",group="world",engine="{engine}"}}'
     kind = "gpu_launch" if engine == "nccl" else "call"
-    # By the host also what the ranks have told each other at first.
+    # The host also counts the first exchanges between the ranks.
     calls = value(text, f"hocket_{kind}_duration_seconds_count{labels}")
     assert calls == 14 if engine == "nccl" else calls >= 14
     if engine == "nccl":

@@ -49,7 +49,7 @@ def run(name, n, program, *arguments, **environment):
 
 
 def states_of_children(pid):
-    """Of each its letter in /proc: "Z" has ended."""
+    """Returns each child's state letter from /proc; "Z" has ended."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return [Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[0] for child in children]
 
@@ -273,7 +273,9 @@ print(f"rank {comm.rank} {end}\\n", end="", flush=True)
     ],
 )
 def test_no_refused_call_is_taken_for_another(call, end):
-    """What is made of other calls is recorded by its own name: either those are known, or all are told."""
+    """A call made of other calls is recorded under its own name, if that is known; else the
+    others are.
+    """
     if shim("openmpi") is None:
         pytest.skip("hocket was built without Open MPI")
     job = run("openmpi", 3, MADE_OF_OTHERS, call)
@@ -356,7 +358,7 @@ print("right", flush=True)
 
 
 def test_parts_that_do_not_fit_are_a_mismatch_and_end_no_process():
-    """Open MPI would report them on its world, whose default is to end the process."""
+    """Otherwise Open MPI would report them on its world, whose default is to end the process."""
     if shim("openmpi") is None:
         pytest.skip("hocket was built without Open MPI")
     job = run("openmpi", 2, DIFFERENT)
@@ -365,7 +367,7 @@ def test_parts_that_do_not_fit_are_a_mismatch_and_end_no_process():
 
 
 def test_after_a_death_the_others_go_on_without_mpi():
-    """Under Open MPI, told to leave them alone: Hydra ends them whatever it is told."""
+    """Under Open MPI, with an option to let the others live: Hydra always ends them."""
     if shim("openmpi") is None:
         pytest.skip("hocket was built without openmpi")
     job = run("openmpi", 3, DEATH, OMPI_MCA_orte_abort_on_non_zero_status="0")

@@ -1,4 +1,6 @@
-"""Messages to and from nobody, as threads, between processes, between pretended hosts, over MPI."""
+"""Messages to and from NULL_RANK, as threads, between processes, between pretended hosts, over
+MPI.
+"""
 
 import os
 import shutil
@@ -71,7 +73,7 @@ def pass_along(comm):
 
 
 def say_nothing(comm):
-    """Who names nobody waits for nobody, and is refused all the same what others are."""
+    """A call with NULL_RANK waits for no rank, but other wrong arguments are still refused."""
     x, nobody = np.arange(4.0), hocket.NULL_RANK
     comm.send(x, nobody)
     comm.exchange([(x, nobody)], [(x, nobody)])

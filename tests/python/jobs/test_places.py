@@ -182,7 +182,7 @@ def top(*arguments):
 
 
 def await_line(pid):
-    """What `top` tells of rank 1 of process `pid`'s job, once it tells where that is."""
+    """Returns the entry of `top` for rank 1 of process `pid`'s job, once it includes a place."""
     until = time.monotonic() + 40
     while True:
         found = json.loads(top("--json", "--seconds", "0.1", pid).stdout)["jobs"][0]

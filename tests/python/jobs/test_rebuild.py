@@ -90,7 +90,7 @@ def test_a_job_ends_with_its_first_failure_unless_it_is_to_go_on():
     job = run_on(3, "-c", SURVIVES, "1", options=())
     assert job.returncode == 137, job.stdout
     job = run_on(2, "-c", "import sys; sys.exit(7)")
-    assert job.returncode == 7, job.stdout  # nobody ended well
+    assert job.returncode == 7, job.stdout  # no rank succeeded
 
 
 def test_the_example_survives():
@@ -250,7 +250,7 @@ print("left", flush=True)
 
 
 def test_the_loss_of_the_store_harms_nobody():
-    """Without a launcher rank 0 serves the store; it is the one that dies."""
+    """Without a launcher, rank 0 serves the store. Here rank 0 dies."""
     from helpers import run_by_hand
 
     program = """

@@ -1,8 +1,8 @@
 """Rubbish to every socket that a job listens at, while the job joins and runs beside it.
 
-The sockets are not listed here but looked for, in what the kernel says of the job's processes: the
-store of the launcher, the lanes between hosts, the AF_UNIX names at which shared memory is handed
-out, and whatever else there may come to be.
+The sockets are not listed here. They are found in the kernel's data about the job's processes.
+Today these are the launcher's store, the lanes between hosts, and the AF_UNIX names at which shared
+memory is handed out.
 """
 
 import contextlib
@@ -89,7 +89,7 @@ def listeners(pids):
 
 
 def connect(address):
-    """A connection, or None where nobody listens any more."""
+    """Returns a connection, or None if no process listens any more."""
     family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
     made = socket.socket(family, socket.SOCK_STREAM)
     made.settimeout(2)
@@ -103,7 +103,7 @@ def connect(address):
 
 
 def valid_hello():
-    """What a client of the right job, with the right key, says first."""
+    """Returns the first bytes of a client of the right job, with the right key."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         def join():
             with pytest.raises(hocket.RendezvousError):

@@ -77,7 +77,7 @@ for i in range(400):
 
 
 def test_long_lines_are_whole():
-    """Of several pipes' length, and of two ranks at once."""
+    """Output longer than several pipes, from two ranks at once."""
     size = 3_000_000
     done = hocket_command.run(
         "run", "-n", "2", *python(f"import os; print(os.environ['HOCKET_RANK'] * {size})")
@@ -529,7 +529,7 @@ def test_a_second_ctrl_c_kills():
     job, pids = started(*sh("trap '' INT TERM; echo $$; while :; do sleep 0.05; done"))
     job.send_signal(signal.SIGINT)
     assert "SIGINT" in job.stderr.readline()
-    time.sleep(0.2)  # apart enough to be a second wish
+    time.sleep(0.2)  # long enough to count as a second Ctrl-C
     job.send_signal(signal.SIGINT)
     _, errors = job.communicate(timeout=WATCHDOG)
     assert "again" in errors
@@ -538,8 +538,9 @@ def test_a_second_ctrl_c_kills():
 
 
 def at_a_terminal(arguments, answer):
-    """Runs the command at a terminal of its own. `answer` is called with all text so far and
-    returns what to type, or nothing. Returns the text and the exit code."""
+    """Runs the command at a new terminal. `answer` is called with all text so far and returns
+    the text to type, or nothing. Returns the text and the exit code.
+    """
     pid, terminal = pty.fork()
     if pid == 0:
         os.execv(hocket_command.find(), ["hocket", *arguments])
@@ -657,7 +658,7 @@ def test_nohup_holds_for_ranks_too():
     assert output.split("\n").count("still there") == 1
 
 
-# --- Output that nobody takes ---------------------------------------------------------------------
+# --- Output that no reader takes ------------------------------------------------------------------
 
 
 def test_a_reader_that_goes_ends_the_job_quietly():
@@ -718,7 +719,8 @@ def test_signal_mask_and_handlers_are_the_default():
 
 # --- Orphans --------------------------------------------------------------------------------------
 
-# A rank, a child, and a grandchild in a session of its own that ignores what can be ignored.
+# A rank, a child, and a grandchild in a new session, all of which ignore every signal that they
+# can.
 FAMILY = """
 import os, signal, subprocess, sys, time
 for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP): signal.signal(number, signal.SIG_IGN)

@@ -30,7 +30,7 @@ def test_values_come_back_as_they_were_set(address):
     assert other.compare_and_set("c", b"1", b"4") == b"3" and one.get("c") == b"3"
     assert one.compare_and_set("d", b"x", b"y") is None and one.try_get("d") is None
     one.set("e", b"1")
-    one.set("e\x00f", b"2")  # a key of its own
+    one.set("e\x00f", b"2")  # a different key
     assert [one.get("e"), one.get("e\x00f")] == [b"1", b"2"]
     with pytest.raises(ValueError, match="key holds lone surrogates"):
         one.set("\ud800", b"1")

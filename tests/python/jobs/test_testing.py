@@ -1,4 +1,4 @@
-"""The plugin of pytest, by tests of its own that end in all ways."""
+"""The pytest plugin, run on tests that end in all ways."""
 
 import os
 import re
@@ -12,7 +12,7 @@ from helpers import ROOT
 import hocket
 
 CASES = Path(__file__).parents[1] / "support" / "testing_cases.py"
-# What ends a rank's wait once another one has ended the test.
+# Errors that end a rank's wait once another rank has ended the test.
 CONSEQUENCE = r"(Aborted|PeerDied|KeyboardInterrupt)"
 
 
@@ -47,7 +47,7 @@ def output(request):
 
 
 def section(output, name):
-    """What pytest says of one test that failed."""
+    """Returns pytest's report of one test that failed."""
     found = re.search(rf"^_+ (?:ERROR at setup of )?{re.escape(name)} _+$\n(.*?)(?=^_____|^=====)",
                       output, re.M | re.S)
     assert found, f"nothing about {name} in\n{output}"
@@ -72,7 +72,7 @@ def test_what_passes(output, name):
     assert outcomes(output).get(name) == "PASSED", output
 
 
-# How a test ends, what is shown of it.
+# For each way in which a test fails, the lines of its report.
 FAILURES = {
     "test_fails[3 ranks]": [
         r"> +assert seen == \[1, 2, comm.rank \+ 3\]",

@@ -30,7 +30,7 @@ OF_THREADS = ["raise", "exit", "leave", "sleep", "mismatch"]
 
 
 class Fault:
-    """What goes wrong, by the number of the case; the same on all ranks. A value."""
+    """A random fault, by the number of the case; the same on all ranks. A value."""
 
     def __init__(self, seed, kinds):
         chance = random.Random(seed)
@@ -77,7 +77,7 @@ def strike(comm, fault):
 
 
 def body(comm, fault):
-    """Calls, one of which the victim comes to otherwise."""
+    """Makes the calls. The victim makes one of them with a fault."""
     comm.deadline = min(comm.deadline, 5)
     for step, name in enumerate(fault.calls):
         if step == fault.step and comm.rank == fault.victim:
@@ -85,7 +85,8 @@ def body(comm, fault):
             if fault.kind == "leave":
                 return
         call(comm, name, fault.count)
-    # What is killed or stopped while nobody needs it is needed here, and waits for its end.
+    # A rank that is killed or stopped while no other needs it is needed here, and its end is
+    # awaited.
     if fault.kind in ("kill", "stop"):
         if comm.rank == fault.victim:
             time.sleep(10)
@@ -134,14 +135,14 @@ def check(fault, ends):
                   "os exit": "exited with code 3", "crash": "SIGSEGV", "sleep": "did nothing"}
         assert wanted[fault.kind] in first.summary, (fault, ends)
     elif fault.kind == "mismatch":
-        # A call is none of the messages that others wait for: nobody comes.
+        # A call does not match the messages that others wait for: none arrives.
         assert first.summary.startswith(("Mismatch", "DeadlineExceeded")), (fault, ends)
-    else:  # it has left, and whoever needs it says so
+    else:  # it has left, and any rank that needs it reports that
         assert any(f"rank {fault.victim} " in end.summary for end in ends.ends), (fault, ends)
 
 
 def try_one(place, seed, fault, run, log):
-    """What came of it is in the log before it is judged here."""
+    """Writes the outcome to the log before it is judged here."""
     begun = time.monotonic()
     wrong = "it was not judged"
     try:

@@ -1,4 +1,6 @@
-"""`hocket top`: the jobs there are, what their ranks do, and whom the others wait for."""
+"""`hocket top`: the running jobs, the activity of their ranks, and the ranks that others wait
+for.
+"""
 
 import fcntl
 import json
@@ -171,7 +173,7 @@ def test_counts_what_a_job_moves():
 
 
 def read_until(fd, text, patience=20):
-    """What a terminal shows, until `text` comes."""
+    """Returns the terminal's output until `text` appears."""
     shown = ""
     until = time.monotonic() + patience
     while text not in shown:

@@ -1,4 +1,6 @@
-"""`hocket run --trace` and `hocket trace`: what ranks called, and whom they waited for."""
+"""`hocket run --trace` and `hocket trace`: the calls of ranks, and the ranks that they waited
+for.
+"""
 
 import json
 import subprocess
@@ -87,7 +89,7 @@ def test_calls_for_perfetto(tmp_path):
     for number in range(1, 21):
         same = [e for e in calls if e["args"]["number"] == number]
         assert len(same) == 3
-        # On one clock: nobody leaves before all are there.
+        # All on one clock: no rank leaves before all are there.
         assert max(e["ts"] for e in same) <= min(e["ts"] + e["dur"] for e in same)
     messages = [e for e in events if e["ph"] == "b"]
     assert [(e["name"], e["pid"], e["args"]["peer"]) for e in messages] == [

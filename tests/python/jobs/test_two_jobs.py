@@ -1,4 +1,4 @@
-"""Two jobs of one user at one address: told apart, or the second is refused."""
+"""Two jobs of one user at one address: they are kept separate, or the second is refused."""
 
 import os
 import subprocess

@@ -1,9 +1,9 @@
 """README and docs/ hold what they say.
 
-Every block of Python in them is a program that runs on two ranks, every block of C++ with a `main`
-likewise; blocks of C++ without one are statements, run in turn in one program a document. Programs in
-C and Fortran run too, and so do statements of C. Options of commands, files and variables that are
-named are there. What stands before a block says more about it:
+Every block of Python in them is a program that runs on two ranks. So is every block of C++ with a
+`main`. Blocks of C++ without one are statements, run in turn in one program for each document.
+Programs in C and Fortran run too, and so do statements of C. Options of commands, files and
+variables that are named must exist. A comment before a block says more about it:
 
     <!-- prints -->        the text that the program above it prints
     <!-- quote: FILE -->   lines of FILE, as they stand there, or in a comment there
@@ -68,7 +68,7 @@ def named(blocks):
 
 
 def printed_text(block):
-    """What the document says that this program prints, or None."""
+    """Returns the output that the document gives for this program, or None."""
     for following in BLOCKS[BLOCKS.index(block) + 1 :][:1]:
         if following.document == block.document and following.note == "prints":
             return following.text
@@ -102,7 +102,7 @@ def test_python(block, tmp_path):
 
 
 def library_flags():
-    """How to compile and link against the library that is tested; None where it cannot be told."""
+    """Returns the command to compile and link against the tested library; None if it is unknown."""
     build = Path(os.path.realpath(find_command())).parent.parent
     if not (build / "lib" / "libhocket.so").exists():
         return None
@@ -233,7 +233,9 @@ def text_of_help(*words):
 
 @functools.cache
 def options_of(name):
-    """What tells the options of a command of hocket, or of a tool here; None where it is neither."""
+    """Returns the help with the options of a command of hocket, or of a tool here; None if it is
+    neither.
+    """
     first, _, subcommand = name.partition(" ")
     if first == "hocket":
         if subcommand == "demo":
@@ -315,7 +317,7 @@ def test_the_page_of_each_wing_has_its_layers():
         assert sorted(re.findall(r"`(\w+)`", " ".join(table))) == names, wing
 
 
-# What tables, constants and compilers leave among what can be written to.
+# Symbols of tables, constants and compilers that are writable but are no state.
 NO_STATE = re.compile(r"vtable|typeinfo|guard variable|DW\.ref|VTT|HighwayDispatchTable|::k[A-Z]\w*$")
 
 

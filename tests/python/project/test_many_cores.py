@@ -25,7 +25,7 @@ def many_cores():
 
 
 def figures_of(ratios, verified=True, unfinished=(), others=("openmpi5", "mpich5", "impi"), size=8):
-    """What `hocket bench --json` would write of one case of an all_reduce on four ranks."""
+    """Returns the JSON that `hocket bench --json` would write for one all_reduce on four ranks."""
     case = {"collective": "all_reduce", "ranks": 4, "bytes": size}
     mine = [case | {"library": "hocket", "median_us": 2.0, "verified": verified}]
     return {

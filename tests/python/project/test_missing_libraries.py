@@ -1,4 +1,4 @@
-"""What a build says where libraries are missing."""
+"""A build's messages about missing libraries."""
 
 import shutil
 import subprocess

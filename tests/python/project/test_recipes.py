@@ -17,7 +17,7 @@ PORT = (PACKAGING / "vcpkg" / "portfile.cmake").read_text()
 VCPKG = json.loads((PACKAGING / "vcpkg" / "vcpkg.json").read_text())
 RULES = (PACKAGING / "debian" / "rules").read_text()
 RECIPES = {"conda": CONDA, "spack": SPACK, "vcpkg": PORT, "debian": RULES}
-# Where vcpkg and Spack have another name than CMake, in small letters.
+# Names in vcpkg and Spack that differ from CMake's, in small letters.
 NAMES = {"hwy": ("highway", "highway"), "eigen3": ("eigen3", "eigen"),
          "nlohmann_json": ("nlohmann-json", "nlohmann-json")}
 
@@ -64,7 +64,7 @@ def test_each_says_what_it_was_tried_with():
 
 
 def test_options_are_cmake_s(tmp_path):
-    """CMake says which of the variables that it was given nobody read."""
+    """CMake lists the given variables that were not used."""
     if shutil.which("cmake") is None:
         pytest.skip("cmake is not installed")
     named = {name: set(re.findall(r"(?:-D|define\.|\")(HOCKET_\w+)(?:=|\")", text))

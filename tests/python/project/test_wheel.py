@@ -1,4 +1,4 @@
-"""The package as it is installed: a wheel, in an environment of its own; and the source archive."""
+"""The installed package: a wheel in a new environment; and the source archive."""
 
 import json
 import os
@@ -68,9 +68,10 @@ def run(*command, timeout=55, cwd=None, **environment):
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """A wheel of this tree, built in a folder as deep as build/release and by CMake's own choice of a
-    compiler, so that every command is what it was there, and ccache has what was compiled there.
-    Without GPU kernels, which take nvcc minutes."""
+    """Builds a wheel of this tree, in a folder as deep as build/release and with CMake's default
+    compiler. So every command is the same as there, and ccache has its result. Without GPU
+    kernels, which take nvcc minutes.
+    """
     folder = tmp_path_factory.mktemp("wheel")
     cache = {"CC": os.environ.get("CC", "cc"), "CXX": os.environ.get("CXX", "c++")}
     if shutil.which("ccache"):
@@ -161,7 +162,7 @@ def said_in_a_bare_debian(released):
 
 
 def test_two_ranks_run_from_the_released_wheel_in_a_bare_debian(said_in_a_bare_debian):
-    """Which has Python alone, and no network."""
+    """A machine with Python only, and no network."""
     said = said_in_a_bare_debian
     assert said.count("] right") == 2 and ": good" in said, said
 
@@ -288,7 +289,7 @@ print("right")
 @pytest.mark.parametrize("package", ["torch", "scipy.linalg", "sklearn.cluster", "mpi4py.MPI", "h5py"])
 @pytest.mark.parametrize("comes_first", [False, True])
 def test_packages_with_copies_of_the_same_libraries_do_no_harm(python, tmp_path, package, comes_first):
-    # Each brings libraries of its own: fmt and OpenMP, a BLAS, an MPI, HDF5.
+    # Each package brings its own libraries: fmt and OpenMP, a BLAS, an MPI, HDF5.
     if run(python, "-c", f"import importlib.util as u; "
            f"print(u.find_spec({package.split('.')[0]!r}) is not None)").strip() != "True":
         pytest.skip(f"{package} is not installed")
@@ -321,7 +322,7 @@ def test_the_source_archive_has_all_that_a_wheel_is_built_from(wheel, tmp_path):
     with tarfile.open(archive) as tar:
         tar.extractall(tmp_path)
     tree = tmp_path / archive.name.removesuffix(".tar.gz")
-    # What the compiler read, what CMake read, and what the rules name.
+    # Files that the compiler read, files that CMake read, and files that the rules name.
     read = run("ninja", "-C", BUILD, "-t", "deps").splitlines()
     read = [line.strip() for line in read if line.startswith(" ")]
     for target in ("build.ninja", "all"):

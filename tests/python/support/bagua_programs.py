@@ -1,4 +1,4 @@
-"""What the ranks of test_bagua.py do: ``python bagua_programs.py NAMES RANK SIZE FILE``."""
+"""Programs for the ranks of test_bagua.py: ``python bagua_programs.py NAMES RANK SIZE FILE``."""
 
 import sys
 import threading
@@ -38,7 +38,7 @@ def every(n, count, dtype):
 
 
 def folds(n, count, dtype):
-    """What each reduction with a meaning on the dtype comes to."""
+    """Returns the result of each reduction that the dtype supports."""
     stacked = every(n, count, dtype)
     results = {ReduceOp.SUM: stacked.sum(0), ReduceOp.PRODUCT: stacked.prod(0)}
     if not dtype.is_complex:

@@ -1,4 +1,4 @@
-"""Three ranks: rank 1 ends in some way, rank 0 stands in a call that needs it and prints what it is told.
+"""Three ranks. Rank 1 ends in some way; rank 0 is in a call that needs it, and prints its error.
 
 Arguments: how rank 1 ends, what rank 0 calls, when rank 2 leaves in good order, and hosts to pretend.
 """

@@ -26,7 +26,7 @@ def free_port():
 
 
 def ranks(n, fn, *args):
-    """What `fn(backend, *args)` returned on each of `n` ranks, processes by fork."""
+    """Returns the results of `fn(backend, *args)` on `n` ranks, which are forked processes."""
     port = free_port()
     context = multiprocessing.get_context("fork")
     children = []
@@ -60,5 +60,5 @@ def raised(fn, *args):
 
 
 def same(a, b):
-    """Whether two arrays agree in dtype, shape and bytes."""
+    """Returns true if two arrays agree in dtype, shape and bytes."""
     return a.dtype == b.dtype and a.shape == b.shape and np.array_equal(a, b)

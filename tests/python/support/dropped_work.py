@@ -1,5 +1,6 @@
-"""One thread drops a call that is under way while the main thread, where signals arrive, waits in
-another call of the same communicator, and wants the GIL to look for signals."""
+"""One thread drops a call in progress. Meanwhile the main thread, where signals arrive, waits in
+another call of the same communicator, and needs the GIL to look for signals.
+"""
 
 import sys
 import threading

@@ -26,7 +26,7 @@ _PROTOTYPES = {
 
 
 class Driver:
-    """The functions that the tests need; a device of its own is current in each thread."""
+    """The functions that the tests need. Each thread has its own current device."""
 
     def __init__(self):
         library = ctypes.CDLL("libcuda.so.1")
@@ -54,7 +54,7 @@ class Driver:
         assert self.cuMemcpyAsync(to, source, nbytes, stream) == 0
 
     def order(self, earlier, later):
-        """What is put on `later` from now on comes after all that is on `earlier`."""
+        """Makes later work on `later` wait for all work on `earlier`."""
         event = ctypes.c_void_p()
         assert self.cuEventCreate(ctypes.byref(event), 2) == 0
         assert self.cuEventRecord(event, earlier) == 0
@@ -83,7 +83,9 @@ class Driver:
 
     @contextlib.contextmanager
     def graph(self, stream):
-        """What is put on the stream becomes a graph; then the yielded list has what plays it."""
+        """Captures work on the stream into a graph; then the yielded list holds the function
+        that replays it.
+        """
         graph, replay, made = ctypes.c_void_p(), ctypes.c_void_p(), []
         assert self.cuStreamBeginCapture(stream, 1) == 0
         yield made
@@ -96,7 +98,7 @@ class Driver:
 
 
 class Array:
-    """What CuPy's arrays show of themselves; `host` is the same memory, as the driver is fake."""
+    """An array with CuPy's interface; `host` is the same memory, as the driver is fake."""
 
     def __init__(self, driver, values, stream=1):
         self.driver, self.stream = driver, stream

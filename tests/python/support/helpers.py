@@ -1,4 +1,4 @@
-"""Arrays whose values tell ranks and places apart, and jobs of processes."""
+"""Arrays whose values identify rank and place, and jobs of processes."""
 
 import os
 import socket

@@ -12,7 +12,7 @@ import numpy as np
 import hocket
 
 KEY = bytes(range(32))
-LONG = 1 << 22  # elements of a message that nobody takes
+LONG = 1 << 22  # elements of a message that no rank receives
 
 
 def in_pool(comm):

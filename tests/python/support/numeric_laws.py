@@ -21,7 +21,7 @@ def cut(whole, box):
 
 
 def any_box(random, shape, rank, n):
-    """Slabs, blocks, all on one rank, or unequal cuts along an axis."""
+    """Slabs, blocks, all on one rank, or unequal parts along an axis."""
     form, axis = random.integers(4), int(random.integers(len(shape)))
     if form == 0:
         return Slab(axis).box(shape, rank, n)
@@ -39,7 +39,7 @@ def any_box(random, shape, rank, n):
 
 
 def any_spread(random, n):
-    """Of a matrix."""
+    """A random distribution of a matrix."""
     high = [p for p in range(1, n + 1) if n % p == 0]
     high = high[random.integers(len(high))]
     grid = ProcessGrid((high, n // high), "row", random.permutation(n).reshape(high, n // high))
@@ -97,7 +97,7 @@ def transforms(comm, random):
     assert abs(ratio - 1) < bound, ("Parseval", text, ratio)
     both = there((2 * mine - 3j * cut(y, boxes[0])).astype(wide))
     close(both, 2 * spectrum - 3j * there(cut(y, boxes[0])), 10 * bound, ("linear", text))
-    # A shift along an axis is a phase along that of the spectrum.
+    # A shift along an axis multiplies the spectrum by a phase along that axis.
     axis, by = len(whole_shape) - axes + int(random.integers(axes)), int(random.integers(20))
     phase = np.exp(-2j * np.pi * by * np.arange(whole_shape[axis]) / whole_shape[axis])
     across = [1] * len(whole_shape)
@@ -110,7 +110,7 @@ def transforms(comm, random):
     assert same(inside, inside) is inside
     assert same(inside, inside, direction="inverse") is inside
     close(inside, mine, bound, ("in place", text))
-    # Of a real array the spectrum is the first half of that of the same as complex.
+    # The spectrum of a real array is the first half of the complex one.
     halves = spectrum_of(whole_shape)
     half = any_box(random, halves, comm.rank, n)
     real = plan_of(comm, whole_shape, boxes[0], half, "r2c", dtype, axes)

@@ -1,5 +1,5 @@
-"""What holds wherever ranks are: one function of a test file, run as threads, as processes of one host, of two
-pretended ones, and over an MPI.
+"""Runs one function of a test file in all places: as threads, as processes of one host, of two
+pretended hosts, and over an MPI.
 
 `python places.py HOSTS ENGINES FILE FUNCTION` is one rank of it."""
 

@@ -1,4 +1,4 @@
-"""What the ranks of test_torch.py do wrong: ``python torch_errors.py NAME RANK SIZE FILE``."""
+"""Errors that the ranks of test_torch.py make: ``python torch_errors.py NAME RANK SIZE FILE``."""
 
 import datetime
 import sys
@@ -21,7 +21,7 @@ def raised(call, kind=hocket.InvalidArgument):
 
 
 def refused_by_one(rank, n):
-    """What one rank asks for wrongly all ranks hear of, at once; the group goes on."""
+    """A wrong argument on one rank reaches all ranks at once; the group goes on."""
     def lists(k):
         return [torch.empty(1) for _ in range(k)]
 
@@ -80,7 +80,7 @@ def subgroups_are_named(rank, n):
 
 
 def monitored(rank, n):
-    """Of a subgroup, waiting for all, and without any time."""
+    """In a subgroup, waiting for all, and with a timeout of zero."""
     group = dist.new_group([0, 1])
     if rank < 2:
         dist.monitored_barrier(group=group, wait_all_ranks=True)

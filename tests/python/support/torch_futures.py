@@ -1,4 +1,6 @@
-"""What the ranks of test_torch.py do with futures: ``python torch_futures.py NAME RANK SIZE FILE``."""
+"""Programs with futures for the ranks of test_torch.py: ``python torch_futures.py NAME RANK SIZE
+FILE``.
+"""
 
 import datetime
 import random
@@ -32,7 +34,7 @@ def waited_for_in_a_callback(rank, n):
 
     y = values(rank + 1, 4)
     check(start(x).then(inner).then(lambda f: f.value() + 1).wait(), 2 * summed(n, 5, times=2) + 1)
-    # Of a call that was made before, and of one that was made after.
+    # A callback waits for a call that was made before, and for one that was made after.
     x, y, z = values(rank, 3), values(rank + 1, 4), values(rank + 2, 5)
     first, second = start(x), start(y)
     third = second.then(lambda _: (first.wait(), start(z).wait())[1][0])
@@ -40,7 +42,7 @@ def waited_for_in_a_callback(rank, n):
 
 
 def as_their_calls_end(rank, n):
-    """A message that waits holds up nobody's future."""
+    """A waiting message delays no other future."""
     late = torch.zeros(3)
     waiting = dist.irecv(late, (rank + 1) % n).get_future()
     heard = []
@@ -54,8 +56,9 @@ def as_their_calls_end(rank, n):
 
 
 def in_one_order(rank, n):
-    """What is attached makes calls, and so does this thread: in one order on all ranks, though the
-    attached runs sooner on one rank than on another."""
+    """Callbacks make calls, and so does this thread. All ranks have one order, though callbacks
+    run sooner on one rank than on another.
+    """
     chance = random.Random(rank)
     futures = []
 
@@ -93,7 +96,7 @@ def in_one_order(rank, n):
 
 
 def attached_to_ended(rank, n):
-    """What is attached to a future that has its value runs at once, and in the same order."""
+    """A callback that is added to a finished future runs at once, and in the same order."""
     for i in range(10):
         future = dist.all_reduce(values(rank, 50), async_op=True).get_future()
         if rank == 0:
@@ -118,7 +121,7 @@ def of_waited_for_calls(rank, n):
 
 
 def what_fails(rank, n):
-    """Errors of what is attached, and of calls, come to whoever waits."""
+    """Errors in callbacks and in calls reach every waiter."""
     future = dist.all_reduce(values(rank, 3), async_op=True).get_future()
     seen = []
     future.add_done_callback(lambda f: seen.append(f.value()[0].clone()))
@@ -145,14 +148,14 @@ def what_fails(rank, n):
         try:
             one.wait()
         except hocket.Mismatch as error:
-            # Of the ranks, which all differ, any two are named.
+            # All ranks differ, so any two of them may be named.
             assert isinstance(error, RuntimeError) and "all_reduce #3 sum float32[" in str(error), error
         else:
             raise AssertionError("went through")
 
 
 def ended_with_calls_under_way(rank, n):
-    """Taking a group down waits for its calls, and raises what nobody has heard of."""
+    """Closing a group waits for its calls, and raises errors that were not raised yet."""
     x = torch.full((1000,), float(rank))
     group = dist.new_group()
     dist.all_reduce(x, group=group, async_op=True)  # and its handle is dropped
@@ -162,7 +165,7 @@ def ended_with_calls_under_way(rank, n):
     assert x.eq(n * (n - 1) / 2).all(), x
     group = dist.new_group()
     dist.barrier(group)
-    if rank == 0:  # which nobody answers, and nobody waits for
+    if rank == 0:  # no rank answers it, and none waits for it
         unanswered = dist.irecv(torch.zeros(1), 1, group=group).get_future()
     dist.barrier()
     dist.destroy_process_group(group)
@@ -171,7 +174,7 @@ def ended_with_calls_under_way(rank, n):
             unanswered.wait()
         except (hocket.Aborted, hocket.PeerDied):  # here, or by the other's going
             print("given up")
-    # The last call is another one on each rank. Whoever makes it first cannot know.
+    # The last call differs on each rank. The first rank to make it cannot know.
     if rank > 0:
         time.sleep(0.3)
     try:

@@ -1,4 +1,6 @@
-"""What the ranks of test_torch.py do with handles: ``python torch_handles.py NAME RANK SIZE FILE``."""
+"""Programs with handles for the ranks of test_torch.py: ``python torch_handles.py NAME RANK SIZE
+FILE``.
+"""
 
 import datetime
 import sys
@@ -20,7 +22,7 @@ def poll(work):
 
 
 def anybody(rank, n):
-    """Messages from whoever sends."""
+    """Messages from any sender."""
     if rank == 0:
         heard = set()
         for _ in range(n - 1):
@@ -88,7 +90,7 @@ def polling(rank, n):
 
 
 def dropped(rank, n):
-    """Handles that nobody keeps: the calls go on, as those of other backends do."""
+    """Handles that the program drops: the calls go on, as with other backends."""
     other = dist.new_group()
     tensors = [torch.full((5,), rank + 1.0) for _ in range(100)]
     base = torch.full((4, 2), rank + 1.0)  # with something left to do when it has ended
@@ -152,7 +154,7 @@ def monitored(rank, n):
 
 
 def again(rank, n):
-    """A group with a deadline of its own; all is taken down, and a new one made."""
+    """A group with its own deadline. All groups are closed, and a new one is made."""
     group = dist.new_group(timeout=datetime.timedelta(seconds=7))
     backend = group._get_backend(torch.device("cpu"))
     assert backend.communicator.deadline == 7
@@ -162,8 +164,8 @@ def again(rank, n):
     dist.destroy_process_group()
     assert not dist.is_initialized()
     for _ in range(3):
-        # The store has what the start before wrote, as torchrun's has when it starts ranks anew. The
-        # others find it there, as rank 0 comes last.
+        # The store holds the keys of the earlier start, as torchrun's does when it restarts ranks.
+        # The others find them, as rank 0 comes last.
         if rank == 0:
             time.sleep(0.3)
         dist.init_process_group(
@@ -232,9 +234,9 @@ def splits(rank, n, inner=True):
     assert (outside is dist.GroupMember.NON_GROUP_MEMBER) == (rank == 1)
     if rank != 1:
         dist.barrier(group=outside)
-    # Bound to a device, a group offers itself to be split for new ones.
+    # A group that is bound to a device offers itself to be split for new groups.
     dist.barrier(group=dist.new_group(device_id=torch.device("cpu", 0)))
-    if inner and rank < 2:  # last: PyTorch names groups by counting those that a rank has made
+    if inner and rank < 2:  # last: PyTorch names groups by the number that a rank has made
         innermost(rank, group)
 
 
@@ -252,7 +254,7 @@ def innermost(rank, group):
 
 
 def beside_gloo(rank, n):
-    """Where another backend has other devices, handles are hocket's too."""
+    """If another backend has other devices, handles are hocket's too."""
     x = values(rank, 5)
     work = dist.all_reduce(x, async_op=True)
     poll(work)

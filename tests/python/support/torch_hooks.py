@@ -27,9 +27,10 @@ def registered(hook, make_state=lambda: None):
 
 
 def kept(hook):
-    """The hook, but that it waits for the GPU before it returns. Some of PyTorch's drop tensors in their
-    callbacks whose memory the backward pass may then take while the callback's stream still reads it: with
-    NCCL, too, no two runs give the same losses."""
+    """The hook, with a wait for the GPU before it returns. Some hooks of PyTorch drop tensors in
+    their callbacks. The backward pass may then reuse that memory while the callback's stream
+    still reads it. With NCCL, too, no two runs give the same losses.
+    """
 
     def call(state, bucket):
         future = hook(state, bucket)

@@ -1,4 +1,4 @@
-"""What the ranks of test_torch.py do: ``python torch_programs.py NAME RANK SIZE FILE``."""
+"""Programs for the ranks of test_torch.py: ``python torch_programs.py NAME RANK SIZE FILE``."""
 
 import datetime
 import os
@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed import ReduceOp
 
-# Where tensors are made: "cuda" has rank r make its on GPU r.
+# The device of tensors: with "cuda", rank r uses GPU r.
 DEVICE = os.environ.get("HOCKET_TEST_DEVICE", "cpu")
 TIMEOUT = datetime.timedelta(seconds=40)
 DTYPES = [
@@ -233,7 +233,7 @@ def sparse(rank, n):
                 assert x.is_sparse and x.is_coalesced() and x.sparse_dim() == 2
                 check(x.to_dense(), wanted)
                 x = made(rank)
-    # What PyTorch calls for CUDA tensors.
+    # The function that PyTorch calls for CUDA tensors.
     x = torch.ones(2).to_sparse()
     backend = dist.group.WORLD._get_backend(torch.device("cpu"))
     backend.allreduce_sparse([x], dist.AllreduceOptions()).wait()
@@ -265,7 +265,7 @@ def sparse(rank, n):
 
 
 def split_off(rank, n):
-    """Groups split off one that is bound to a device, afterwards or by init_process_group."""
+    """Groups split off a group that is bound to a device, afterwards or by init_process_group."""
     device = torch.device(DEVICE, rank if DEVICE == "cuda" else 0)
     dist.group.WORLD.bound_device_id = device
     split_in_two_ways(rank, n)
@@ -276,7 +276,7 @@ def split_off(rank, n):
     if not has_cuda or torch.accelerator.current_accelerator() is None:
         return
     bound = torch.device("cuda", device.index)
-    # Without a GPU it is told that there are some: the tensors stay on the CPU.
+    # Without a GPU, a mock reports some: the tensors stay on the CPU.
     count = max(torch.accelerator.device_count(), device.index + 1)
     with unittest.mock.patch("torch.accelerator.device_count", return_value=count):
         dist.init_process_group(
@@ -488,7 +488,7 @@ def both_devices(rank, n):
 
 
 def named(rank, n):
-    """What PyTorch is told of the backend: its name, and where its tensors may lie."""
+    """Properties that PyTorch sees of the backend: its name, and the devices of its tensors."""
     model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2))
     model(torch.ones(1, 2)).sum().backward()
     assert model._get_ddp_logging_data()["backend_name"] == "hocket"

@@ -117,7 +117,7 @@ class Plain {
   T value_{};
 };
 
-// All values that it ever had are kept; which of them a reader gets is an atomic's affair.
+// Keeps all values that it ever had. An atomic selects the one that a reader gets.
 template <typename T>
 class Torn {
  public:

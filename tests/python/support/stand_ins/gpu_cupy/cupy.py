@@ -23,7 +23,7 @@ class ndarray(fake_gpu.Array):
 
     dtype = property(lambda self: self.host.dtype)
     ndim = property(lambda self: self.host.ndim)
-    # What hocket reads, rather than the interface below, which is slow with CuPy.
+    # hocket reads these rather than the interface below, which is slow with CuPy.
     size = property(lambda self: self.host.size)
     data = property(lambda self: types.SimpleNamespace(ptr=self.address, device_id=self.device.id))
     _c_contiguous = property(lambda self: self.host.flags.c_contiguous)
@@ -35,7 +35,7 @@ class ndarray(fake_gpu.Array):
                 "stream": get_current_stream(self.device.id).ptr or 1}
 
     def __setitem__(self, place, values):
-        get_current_stream().synchronize()  # which waits for whoever writes `values`
+        get_current_stream().synchronize()  # waits for the work that writes `values`
         self.host[place] = getattr(values, "host", values)
 
     def reshape(self, shape):
@@ -107,7 +107,7 @@ def stream_on(device):
 
 
 def count_devices():
-    """How many GPUs there are."""
+    """Returns the number of GPUs."""
     count = ctypes.c_int()
     assert driver.cuDeviceGetCount(ctypes.byref(count)) == 0
     return count.value

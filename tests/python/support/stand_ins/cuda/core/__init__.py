@@ -1,3 +1,3 @@
-"""What nvmath-python's tests ask of cuda.core."""
+"""The part of cuda.core that nvmath-python's tests use."""
 
 from . import system  # noqa: F401

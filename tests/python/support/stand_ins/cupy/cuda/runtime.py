@@ -1,4 +1,4 @@
-"""What programs ask CUDA's runtime."""
+"""Functions of CUDA's runtime that programs call."""
 
 
 def getDeviceCount():

@@ -1,4 +1,4 @@
-"""What CuPy's tests of cupyx.distributed use of cupy.testing."""
+"""The part of cupy.testing that CuPy's tests of cupyx.distributed use."""
 
 from numpy.testing import assert_allclose as _assert_allclose
 from numpy.testing import assert_array_equal  # noqa: F401
