@@ -238,8 +238,7 @@ class DeviceCalls {
   enum class Meeting : std::uint8_t {
     kBefore,
     kAfter
-  };  // the caller still has to enqueue its
-      // part, or has done so
+  };  // its part is not enqueued yet, or is
   void meet(Meeting meeting, std::uint64_t sequence, const Launch& how);
   void finish_queue();
   void make_room();

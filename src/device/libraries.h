@@ -17,8 +17,8 @@ namespace hocket::device {
 // A resource: each of them is loaded once, at its first use. Any thread may use it.
 class DeviceLibraries {
  public:
-  // `costs`: a file with a CostTable; empty: what `providers` ship. `folders`: where Python's
-  // packages have their libraries.
+  // `costs` is a file with a CostTable; empty: the tables that `providers` ship. `folders` are the
+  // library folders of Python packages.
   DeviceLibraries(std::string costs,
                   std::vector<std::string> folders,
                   engine::ProviderList providers);
