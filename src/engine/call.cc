@@ -7,7 +7,7 @@
 namespace hocket::engine {
 
 std::size_t whole_bytes(const Signature& s, int ranks) noexcept {
-  if (!row_of(s.kind).typed) return 0;  // whatever it goes with
+  if (!row_of(s.kind).typed) return 0;  // its type is that of another call
   const bool parts = has_parts(s.kind) && !is_listed(s.kind);
   return bytes_of(s) * (parts ? static_cast<std::size_t>(ranks) : 1);
 }

@@ -1,4 +1,4 @@
-// What brings messages from other hosts, as the job sees it.
+// The interface of a carrier: it brings messages from other hosts.
 #pragma once
 
 #include <cstdint>
@@ -10,44 +10,47 @@
 
 namespace hocket::engine {
 
-// What is known of another rank of the job.
+// The known state of another rank of the job.
 enum class Fate : std::uint8_t { kHere, kLeft, kDied, kCutOff };
 
-// What a carrier is given of the job once that is there. A value; any thread may call all of it,
-// and it holds until the carrier is retired.
+// The job's functions that a carrier calls. A value. Any thread may call them, until the carrier is
+// retired.
 struct CarrierLinks {
-  std::function<void()> wake;  // something has come in: whoever waits on this rank is to look
-  std::function<void()> help;  // somebody has to call `progress`, or to ask `take_broken`
+  std::function<void()> wake;  // something has arrived: wakes the threads that wait on this rank
+  std::function<void()> help;  // asks some thread to call `progress` or `take_broken`
   std::function<Fate(int rank)> fate;
 };
 
-// A resource, one a process and job, for all of its groups. Any thread.
+// A resource, one for each process and job, for all of its groups. Any thread may use it.
 class Carrier {
  public:
   virtual ~Carrier() = default;
 
-  // Once, after the ranks have met.
+  // Called once, after the ranks have met.
   virtual void attach(CarrierLinks links) = 0;
-  // "by NAME: why there is no way to that rank; what to do": the end of "cannot reach rank 3 ...".
-  // Empty: there may be one.
+  // Returns the end of the message "cannot reach rank 3 ...": "by NAME: the reason; what to do".
+  // Empty: the rank may be reachable.
   virtual std::string why_unreachable(int rank) = 0;
 
-  // A descriptor that is readable when something may have come since `arm` said true.
+  // Returns a descriptor that becomes readable when something may have arrived since `arm` returned
+  // true.
   virtual int event_fd() const noexcept = 0;
-  // False where something has come already.
+  // Returns false if something has arrived already.
   virtual bool arm() noexcept = 0;
-  // Moves what is under way; true when something moved.
+  // Moves operations in progress. Returns true if something moved.
   virtual bool progress() noexcept = 0;
-  // Whether somebody has to call `progress`, for what counts as sent and has not left.
+  // Returns whether some thread has to call `progress`, because messages that count as sent have
+  // not left.
   virtual bool pending() const noexcept = 0;
-  // The ranks that it cannot reach any more, each once.
+  // Returns the ranks that it can no longer reach. Each rank is returned once.
   virtual std::vector<int> take_broken() = 0;
 
-  // Waits until what was sent has left; false at the deadline.
+  // Waits until all messages have left. Returns false at the deadline.
   virtual bool flush(base::Deadline deadline) noexcept = 0;
-  // From now on nothing happens any more.
+  // Stops all activity.
   virtual void retire() noexcept = 0;
-  // The same where nobody is at work in it, and nobody can be reached any more; false: ask again.
+  // Does the same if no thread uses the carrier and no rank can be reached. Returns false to be
+  // asked again.
   virtual bool try_retire() noexcept = 0;
 };
 

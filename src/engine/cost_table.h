@@ -1,5 +1,4 @@
-// How long calls on GPUs take with each engine, as measured: what the choice between them is made
-// by.
+// The measured times of calls on GPUs with each engine. They decide the choice between the engines.
 #pragma once
 
 #include <optional>
@@ -12,29 +11,30 @@
 
 namespace hocket::engine {
 
-// A value. Made of text, a measurement a line, which `hocket bench --tune` writes:
+// The table; a value. Its text has one measurement in each line, as `hocket bench --tune` writes
+// it:
 //
-//   # anything
+//   # a comment
 //   peer all_reduce 4  8:3.28 4096:3.8 65536:7.47
 //
-// is engine (with ".symmetric" where out lies in symmetric memory), collective, number of ranks,
-// then bytes:microseconds, bytes rising. Bytes are those of the whole array: of all ranks together
-// for all_gather, reduce_scatter, all_to_all, gather and scatter. What is not a line like that is
-// refused with its number.
+// A line has the engine (with ".symmetric" if out lies in symmetric memory), the collective, and
+// the number of ranks. Then it has bytes:microseconds, with rising bytes. Bytes are those of the
+// whole array: for all_gather, reduce_scatter, all_to_all, gather and scatter, of all ranks
+// together. Any other line is refused, with its number.
 class CostTable {
  public:
   CostTable() = default;
-  // Throws InvalidArgument.
+  // Throws InvalidArgument for a line that is refused.
   static CostTable parse(std::string_view text);
-  // Of what engines were measured to take; see Provider::shipped_costs.
+  // Returns the times that were measured before the release; see Provider::shipped_costs.
   static CostTable shipped(const ProviderList& providers);
 
-  // Of a call by `ranks` ranks: on a line between the sizes measured next to it, for the number of
-  // ranks measured that is nearest. Absent: nothing was measured of that.
+  // Returns the time of a call by `ranks` ranks. It interpolates linearly between the nearest
+  // measured sizes, for the nearest measured number of ranks. Absent: there is no measurement.
   std::optional<double> microseconds(std::string_view engine,
                                      const Signature& signature,
                                      int ranks) const noexcept;
-  // Equal for equal tables.
+  // Equal tables have equal hashes.
   std::uint64_t hash() const noexcept { return hash_; }
 
  private:

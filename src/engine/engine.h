@@ -1,4 +1,4 @@
-// The first cut: what carries collectives.
+// The interface of an engine that carries collectives.
 #pragma once
 
 #include <optional>
@@ -9,45 +9,46 @@
 
 namespace hocket::engine {
 
-// How well an engine would do a call: the time it expects, in microseconds; the least wins. Ties go
-// to the engine that is registered first.
+// The expected time of a call, in microseconds. The lowest score wins. If two are equal, the engine
+// that is listed first wins.
 struct Score {
   double microseconds = 0;
 };
 
-// A resource, one a rank and group, made by the composition root and destroyed with the group.
-// Used by one thread at a time. Engines check no arguments, trace nothing and take no deadline:
-// the communicator does. They fail by throwing from the task.
+// A resource, one for each rank and group. The composition root makes it, and it is destroyed with
+// the group. One thread at a time uses it. An engine checks no arguments, traces nothing and has no
+// deadlines: the communicator does all this. It fails by throwing from the task.
 class CollectiveEngine {
  public:
   virtual ~CollectiveEngine() = default;
   virtual std::string_view name() const noexcept = 0;
 
-  // Absent: not supported. Depends on the signature and on facts equal on all ranks, nothing else.
+  // Returns the expected time, or nothing if the call is not supported. It depends only on the
+  // signature and on facts that are equal on all ranks.
   virtual std::optional<Score> score(const Signature& signature) const noexcept = 0;
 
-  // Starts `call`; calls of a group run one after the other, in one order on all ranks. The task is
-  // stepped until done, or destroyed, after which no memory of the call is touched any more.
+  // Starts `call`. Calls of a group run one after the other, in one order on all ranks. The task is
+  // stepped until it is done, or destroyed. After that it accesses no memory of the call.
   virtual Task start(const Call& call) = 0;
 
-  // Tries to do `call` at once, waiting no longer than a cache line needs to come from its peer:
-  // for the smallest calls the making of a task is half of their time. True: it is done. False:
-  // `start` follows, and finds what has been done so far.
+  // Tries to complete `call` at once. It waits no longer than the transfer of a cache line takes.
+  // For the smallest calls, making a task takes half of the time. Returns true if the call is
+  // complete. Otherwise `start` follows, and continues from the present state.
   virtual bool attempt(const Call& call) {
     static_cast<void>(call);
     return false;
   }
 
-  // Whether it compares the calls' fingerprints as their data meet. Where not, the communicator
-  // compares what the ranks announced, after each call.
+  // Returns whether it compares the calls' fingerprints together with their data. If not, the
+  // communicator compares the ranks' records after each call.
   virtual bool compares() const noexcept { return false; }
 
-  // Whether its calls run functions of the program's own, which may take any time: then the
-  // deadline is looked at when a call is done as well.
+  // Returns whether its calls run functions of the program, which may take any time. Then the
+  // deadline is also checked when a call is done.
   virtual bool runs_program() const noexcept { return false; }
 
-  // Call `sequence` was not carried by this engine on this rank: it was refused, or another engine
-  // did it.
+  // Reports that this engine did not carry call `sequence` on this rank: it was refused, or another
+  // engine carried it.
   virtual void skip(std::uint64_t sequence) { static_cast<void>(sequence); }
 };
 

@@ -1,4 +1,4 @@
-// How ranks tell each other what they have, before they have an engine that could.
+// The exchange of bytes between ranks that have no engine yet.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,11 @@
 
 namespace hocket::engine {
 
-// Collective: tells every rank these bytes and returns all ranks' bytes, by rank, by a way that
-// only ranks of the job can write to.
+// A collective function: it gives every rank the bytes of all ranks, by rank. Only ranks of the job
+// can write to its channel.
 using Gather = std::function<std::vector<std::byte>(std::span<const std::byte>)>;
 
-// Every rank's value, by rank. Collective.
+// Returns every rank's value, by rank. Collective.
 template <typename T>
 std::vector<T> gather_values(const Gather& gather, const T& own) {
   static_assert(std::is_trivially_copyable_v<T>);

@@ -1,4 +1,5 @@
-// Queues by rank and tag: messages that wait for their receives, and receives for their messages.
+// Queues by rank and tag: messages that wait for their receives, and receives that wait for
+// messages.
 #pragma once
 
 #include <algorithm>
@@ -12,9 +13,9 @@
 
 namespace hocket::engine {
 
-// A resource: entries in the order in which they were added. Finding the first one of a key takes
-// no longer with many others there: entries are chained by a hash of their key, too. Takes no
-// memory before the first one, and gives none back. `pop` and `erase` never throw.
+// A resource: entries in the order of their insertion. Entries are also chained by a hash of their
+// key, so the search for a key does not depend on the number of other entries. It allocates at the
+// first entry and keeps its memory. `pop` and `erase` never throw.
 template <typename Value>
 class KeyedQueue {
  public:
@@ -23,13 +24,13 @@ class KeyedQueue {
     Tag tag = 0;
     bool operator==(const Key&) const = default;
   };
-  // All but the value is the queue's.
+  // The queue owns all members except the value.
   struct Entry {
     Value value;
     Key key;
-    std::uint64_t number = 0;  // grows from entry to entry
+    std::uint64_t number = 0;  // increases from entry to entry
     typename std::list<Entry>::iterator self;
-    Entry* next = nullptr;  // of its chain
+    Entry* next = nullptr;  // in its chain
   };
 
   bool empty() const noexcept { return entries_.empty(); }
@@ -50,14 +51,14 @@ class KeyedQueue {
     link(entry);
   }
 
-  // The first one of this key; null: none.
+  // Returns the first entry of this key. Null: none.
   Entry* find(const Key& key) noexcept {
     if (entries_.empty()) return nullptr;
     Entry* entry = chain_of(key).first;
     while (entry != nullptr && !(entry->key == key)) entry = entry->next;
     return entry;
   }
-  // The first one, and the last one, of which `fits` is true, among all of them.
+  // Return the first or last entry for which `fits` is true, among all entries.
   template <typename Fits>
   Entry* find_if(Fits fits) {
     const auto found = std::find_if(entries_.begin(), entries_.end(), fits);
@@ -69,7 +70,7 @@ class KeyedQueue {
     return found == entries_.rend() ? nullptr : &*found;
   }
 
-  // Takes an entry out.
+  // Removes an entry and returns its value.
   Value pop(Entry& entry) noexcept {
     unlink(entry);
     Value value = std::exchange(entry.value, Value());
@@ -84,7 +85,7 @@ class KeyedQueue {
   };
 
   Chain& chain_of(const Key& key) noexcept {
-    // Fibonacci hashing (Knuth, The Art of Computer Programming 3, 6.4); the upper bits are mixed
+    // Fibonacci hashing (Knuth, The Art of Computer Programming 3, 6.4). The upper bits are mixed
     // best, and there are at most 2^32 chains.
     constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15;
     const std::uint64_t mixed =
@@ -111,11 +112,11 @@ class KeyedQueue {
 
   std::list<Entry> entries_;
   std::list<Entry> spare_;
-  std::vector<Chain> chains_;  // a power of two
+  std::vector<Chain> chains_;  // the number is a power of two
   std::uint64_t last_number_ = 0;
 };
 
-// Messages of one rank that wait for their receives.
+// The messages of one rank that wait for their receives.
 template <typename Message>
 class EarlyMessages {
  public:
@@ -123,12 +124,12 @@ class EarlyMessages {
 
   bool empty() const noexcept { return queue_.empty(); }
   void push(Tag tag, Message message) { queue_.push({0, tag}, std::move(message)); }
-  // The first one that a receive under `tag`, which may be any, takes; null: none.
+  // Returns the first message that a receive with `tag` takes; `tag` may be kAnyTag. Null: none.
   Entry* find(Tag tag) noexcept {
     if (tag != kAnyTag) return queue_.find({0, tag});
     return queue_.find_if([](const Entry& entry) { return entry.key.tag < kAnyTag; });
   }
-  // The last one of which `fits` is true, of its value.
+  // Returns the last entry for whose value `fits` is true.
   template <typename Fits>
   Entry* find_last_if(Fits fits) {
     return queue_.find_last_if([&](const Entry& entry) { return fits(entry.value); });
@@ -139,7 +140,7 @@ class EarlyMessages {
   KeyedQueue<Message> queue_;
 };
 
-// Receives that wait for a message, which may name any rank and any tag.
+// Receives that wait for a message. They may accept any rank and any tag.
 template <typename Value>
 class Receives {
  public:
@@ -150,7 +151,7 @@ class Receives {
     queue_.push({wanted.peer, wanted.tag}, std::move(value));
     if (names_any(wanted.peer, wanted.tag)) ++with_any_;
   }
-  // The first one that takes what `source` sends under `tag`; null: none.
+  // Returns the first receive that accepts a message of `source` with `tag`. Null: none.
   Entry* find(int source, Tag tag) noexcept {
     Entry* first = queue_.find({source, tag});
     if (with_any_ == 0) return first;
@@ -169,7 +170,7 @@ class Receives {
     if (names_any(entry.key.peer, entry.key.tag)) --with_any_;
     return queue_.pop(entry);
   }
-  // Takes `value` out where it is there.
+  // Removes `value` if it is there.
   void erase(const Value& value) noexcept {
     Entry* const found = queue_.find_if([&](const Entry& entry) { return entry.value == value; });
     if (found != nullptr) pop(*found);

@@ -1,6 +1,5 @@
-// What each collective is: one row a kind. Whoever wants to know what a kind's name is, whether it
-// has a root, what a rank gives and takes, asks its row; nobody else keeps a list of kinds that
-// answers such a question.
+// The table of all kinds of calls: one row for each. A row has the kind's name, whether it has a
+// root, and what a rank gives and takes. No other file keeps a list of kinds for such questions.
 #pragma once
 
 #include <array>
@@ -39,7 +38,8 @@ enum class Kind : std::uint8_t {
   kNvshmemAllocate,
   kSymmetricFree,
   kNvshmemTeam,
-  // Made of calls of other kinds, which are recorded; these name what is refused before them.
+  // The kinds below consist of calls of other kinds, which are recorded. These names are for
+  // refusals before those calls.
   kArgmin,
   kArgmax,
   kCompressedAllReduce,
@@ -55,33 +55,33 @@ enum class Kind : std::uint8_t {
 };
 inline constexpr int kKindCount = static_cast<int>(Kind::kRecv) + 1;
 
-// Who does it.
+// The part of hocket that carries a kind.
 enum class Done : std::uint8_t {
   kByEngines,   // an engine that carries the kind
-  kByCalls,     // calls of other kinds; only recorded and compared
-  kByMessages,  // outside of the order of collectives
+  kByCalls,     // calls of other kinds; this kind is only recorded and compared
+  kByMessages,  // messages, outside the order of collectives
 };
 
-// Whose data go to whom.
+// The direction of the data.
 enum class Flow : std::uint8_t { kAmongAll, kToRoot, kFromRoot, kBetweenTwo };
 
-// What a rank has of an array. A rank that Flow leaves out has nothing of it: of what goes to the
-// root the root alone takes, of what comes from the root it alone gives.
+// A rank's part of an array. Flow excludes some ranks: data to the root is taken by the root alone,
+// and data from the root is given by the root alone.
 enum class Has : std::uint8_t {
   kNothing,
-  kCount,  // the whole array, as long on all ranks
+  kCount,  // the whole array, of equal length on all ranks
   kShare,  // a single part
   kAll,    // a part for each rank
 };
 
-// Which of its arrays peers reach where they lie, if these lie in the host's symmetric memory.
+// The arrays that peers access directly, if they lie in the host's symmetric memory.
 enum class Reach : std::uint8_t { kNone, kIn, kOut, kInAndOut };
 
-// Whose arrays are combined for a rank: those of all, those up to its own, or those before it, of
-// which rank 0 has none.
+// The ranks whose arrays are combined for a rank: all ranks, the ranks up to it, or the ranks
+// before it. For the last, rank 0 has none.
 enum class Prefix : std::uint8_t { kNone, kInclusive, kExclusive };
 
-// A value.
+// A row of the table. A value.
 struct KindRow {
   Kind kind = Kind::kNone;
   std::string_view name;
@@ -89,10 +89,10 @@ struct KindRow {
   Flow flow = Flow::kAmongAll;
   Has gives = Has::kNothing;
   Has takes = Has::kNothing;
-  bool reduces = false;   // engines combine what the ranks bring
-  bool operates = false;  // it has an operator: the above, and what is made of it
-  bool typed = true;      // its elements have a type, and a number
-  Kind regular = kind;    // of a v-form, whose parts are listed with their sizes: the form without
+  bool reduces = false;   // engines combine the data of the ranks
+  bool operates = false;  // it has an operator: kinds that reduce, and calls composed of them
+  bool typed = true;      // its elements have a type and a number
+  Kind regular = kind;    // for a v-form, whose parts have listed sizes: the form with equal parts
   Reach reach = Reach::kNone;
   Prefix prefix = Prefix::kNone;
 };
@@ -117,7 +117,7 @@ constexpr KindRow movement(Kind kind, std::string_view name, Flow flow, Has give
           .gives = gives,
           .takes = takes};
 }
-// One that no engine sees and that is told by its name.
+// Returns the row of a kind that engines never see. Only its name is used.
 constexpr KindRow composed(Kind kind, std::string_view name, bool typed) {
   return {.kind = kind, .name = name, .typed = typed};
 }
@@ -213,21 +213,21 @@ constexpr const KindRow& row_of(Kind kind) noexcept {
 }
 
 constexpr std::string_view name_of(Kind kind) noexcept { return row_of(kind).name; }
-// Whether engines carry it.
+// Returns whether engines carry it.
 constexpr bool is_carried(Kind kind) noexcept { return row_of(kind).done == Done::kByEngines; }
-// Whether it is a v-form, whose parts are listed with their sizes.
+// Returns whether it is a v-form, whose parts have listed sizes.
 constexpr bool is_listed(Kind kind) noexcept { return row_of(kind).regular != kind; }
-// Whether one rank, the root, has a part of its own in it.
+// Returns whether it has a root: one rank with a special part.
 constexpr bool is_rooted(Kind kind) noexcept {
   const Flow flow = row_of(kind).flow;
   return flow == Flow::kToRoot || flow == Flow::kFromRoot;
 }
-// Whether engines combine in it what the ranks bring.
+// Returns whether engines combine the data of the ranks.
 constexpr bool is_reduction(Kind kind) noexcept { return row_of(kind).reduces; }
-// Whether each rank takes what ranks up to itself, or before it, bring.
+// Returns whether each rank gets a combination of the ranks up to it, or before it.
 constexpr bool is_prefix(Kind kind) noexcept { return row_of(kind).prefix != Prefix::kNone; }
-// Of how many ranks, from 0 on, `rank` of `size` takes what they bring, combined. 0: it takes
-// nothing.
+// Returns the number of ranks, from rank 0 on, whose data is combined for `rank` of `size`. 0: it
+// gets nothing.
 constexpr int combined(Kind kind, int rank, int size) noexcept {
   switch (row_of(kind).prefix) {
     case Prefix::kNone:
@@ -239,36 +239,36 @@ constexpr int combined(Kind kind, int rank, int size) noexcept {
   }
   return size;
 }
-// Whether engines carry data in it, and combine none.
+// Returns whether engines move data without combining it.
 constexpr bool only_moves(Kind kind) noexcept {
   return is_carried(kind) && !is_reduction(kind) && row_of(kind).takes != Has::kNothing;
 }
-// Whether the arrays of the ranks correspond element by element, whatever their axes: then the
-// order of these matters.
+// Returns whether the arrays of the ranks correspond element by element. Then the order of their
+// axes matters.
 constexpr bool takes_whole_arrays(Kind kind) noexcept {
   return row_of(kind).gives == Has::kCount || row_of(kind).takes == Has::kCount;
 }
-// Whether an array has a part for each rank.
+// Returns whether an array has a part for each rank.
 constexpr bool has_parts(Kind kind) noexcept {
   return row_of(kind).gives == Has::kAll || row_of(kind).takes == Has::kAll;
 }
-// Whether each rank sends each other something of its own.
+// Returns whether each rank sends different data to each other rank.
 constexpr bool swaps_parts(Kind kind) noexcept {
   return row_of(kind).gives == Has::kAll && row_of(kind).takes == Has::kAll;
 }
-// Whether it is a v-form of which all ranks know all sizes, so that the count is their sum.
+// Returns whether it is a v-form in which all ranks know all sizes. Then the count is their sum.
 constexpr bool counts_parts(Kind kind) noexcept {
   return is_listed(kind) && !is_rooted(kind) && !swaps_parts(kind);
 }
-// Whether every rank takes something into an array as long as that of all others, where a peer may
-// write it: of prefixes each rank has its own.
+// Returns whether every rank takes data into an array of equal length that a peer may write.
+// Prefixes are excluded, because each rank has a different result.
 constexpr bool all_take_alike(Kind kind) noexcept {
   const KindRow& row = row_of(kind);
   return is_carried(kind) && !is_listed(kind) && !is_prefix(kind) && row.flow != Flow::kToRoot &&
          (row.takes == Has::kCount || row.takes == Has::kAll);
 }
-// What a rank gives and takes. In kinds without a root, rank 0 is the root: it takes nothing of an
-// exclusive prefix.
+// Return what a rank gives and takes. In kinds without a root, rank 0 counts as the root: it takes
+// nothing in an exclusive prefix.
 constexpr Has given(Kind kind, bool at_root) noexcept {
   const KindRow& row = row_of(kind);
   return row.flow == Flow::kFromRoot && !at_root ? Has::kNothing : row.gives;
@@ -278,7 +278,7 @@ constexpr Has taken(Kind kind, bool at_root) noexcept {
   if (row.prefix == Prefix::kExclusive && at_root) return Has::kNothing;
   return row.flow == Flow::kToRoot && !at_root ? Has::kNothing : row.takes;
 }
-// The form without listed parts, or with.
+// Return the form without listed parts, and the form with them.
 constexpr Kind regular_of(Kind kind) noexcept { return row_of(kind).regular; }
 constexpr Kind listed_of(Kind kind) noexcept {
   for (const KindRow& row : kKinds) {
@@ -287,7 +287,7 @@ constexpr Kind listed_of(Kind kind) noexcept {
   return kind;
 }
 
-// Some of the kinds. A value.
+// A set of kinds. A value.
 class KindSet {
  public:
   constexpr KindSet() noexcept = default;
@@ -318,8 +318,8 @@ class KindSet {
 };
 static_assert(kKindCount <= 64);
 
-// Something for each of some kinds: an engine's code for what it carries. Those that are not
-// listed it has not; a kind that is new changes nothing. A value.
+// A table with a value for some kinds: an engine's code for the kinds that it carries. It has no
+// entry for other kinds, so a new kind changes nothing. A value.
 template <typename Value>
 class KindTable {
  public:
@@ -332,7 +332,7 @@ class KindTable {
   constexpr KindSet kinds() const noexcept {
     return KindSet::where([this](Kind kind) { return has_[static_cast<std::size_t>(kind)]; });
   }
-  // Of a kind that it has.
+  // Returns the value of a kind in the table.
   constexpr const Value& operator[](Kind kind) const noexcept {
     return values_[static_cast<std::size_t>(kind)];
   }
@@ -342,8 +342,9 @@ class KindTable {
   std::array<bool, kKindCount> has_{};
 };
 
-// Those that engines of before know by their rows alone: data go among all, to the root or from it,
-// as arrays, shares or parts. One that is new and that needs code of its own is not among these.
+// The kinds that an engine can carry from the table's rows alone. Their data goes among all ranks,
+// to the root or from it, as arrays, shares or parts. A new kind that needs code of its own is not
+// in this set.
 inline constexpr KindSet kCommonKinds{Kind::kBarrier,
                                       Kind::kBroadcast,
                                       Kind::kReduce,

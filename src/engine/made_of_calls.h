@@ -1,5 +1,5 @@
-// Calls that are made of others, or in a way of their own, and that are recorded as a kind that is
-// not theirs: what tells them from that kind's own.
+// Marks of calls that are recorded as another kind: calls that consist of other calls, and calls
+// with a special implementation. The mark distinguishes them from ordinary calls of that kind.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@ namespace hocket::engine {
 
 enum class Made : std::uint8_t {
   kNot,
-  kExtremes,    // argmin, argmax: recorded as all_reduce by min, max
-  kByOperator,  // a reduction by an operator of the program's own
-  kMeeting,     // the barrier in front of what is made of other calls
+  kExtremes,    // argmin and argmax: recorded as all_reduce by min or max
+  kByOperator,  // a reduction by an operator of the program
+  kMeeting,     // the barrier before a call that consists of other calls
 };
 
 namespace detail {
-// The upper half of a digest; the lower one is the hash of what else all ranks must agree in, with
-// the kind that a barrier goes with in its last byte.
+// The upper half of a digest. The lower half is the hash of the other facts to agree on. Its last
+// byte is the kind that a barrier belongs to.
 inline constexpr std::uint64_t kExtremes = std::uint64_t{0x65787472} << 32;
 inline constexpr std::uint64_t kByOperator = std::uint64_t{0x6f776e6f} << 32;
 inline constexpr std::uint64_t kMeeting = std::uint64_t{0x6d656574} << 32;
@@ -27,7 +27,7 @@ constexpr std::uint64_t folded(std::uint64_t hash) noexcept {
 }
 }  // namespace detail
 
-// Signature::digest of such calls.
+// Return the Signature::digest of such calls.
 constexpr std::uint64_t digest_of_extremes(std::uint64_t agreed) noexcept {
   return detail::kExtremes | detail::folded(agreed);
 }
@@ -47,7 +47,7 @@ constexpr Made made_of(Kind recorded, std::uint64_t digest) noexcept {
   if (recorded == Kind::kBarrier && mark == detail::kMeeting) return Made::kMeeting;
   return mark == detail::kByOperator ? Made::kByOperator : Made::kNot;
 }
-// Of the last two. What a peer has written may be no kind at all.
+// Returns the kind of the last two. A peer wrote the digest, so the byte may be no kind.
 constexpr Kind kind_made(std::uint64_t digest) noexcept {
   const auto kind = static_cast<int>(digest & 0xff);
   return kind < kKindCount ? static_cast<Kind>(kind) : Kind::kNone;

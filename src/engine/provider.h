@@ -1,5 +1,6 @@
-// An engine as the job knows it before any group has one: what it is for, what it is told, what its
-// ranks tell each other, and how it is made for a group. docs/adding-an-engine.md goes through it.
+// The interface of a provider: an engine as the job knows it before any group has one. It tells
+// what the engine is for, reads its settings, exchanges the ranks' facts, and makes the engine for
+// a group. See docs/adding-an-engine.md.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +24,7 @@
 #include "hocket/machine.h"
 #include "hocket/types.h"
 
-// Named here, and known to those engines alone that lie above them.
+// Declared here; only engines that lie above these layers use them.
 namespace hocket::control {
 class GroupControl;
 }
@@ -33,42 +34,43 @@ class DeviceContext;
 
 namespace hocket::engine {
 
-// What the ranks of a job are. Processes: of one host.
+// The form of a job's ranks. kProcesses are processes of one host.
 enum class Ranks : std::uint8_t { kThreads, kProcesses, kHosts };
-// Whether a job of such ranks has an engine.
+// Whether a job with such ranks uses an engine.
 enum class Use : std::uint8_t { kNever, kWhenAsked, kByDefault };
-// How far messages go, the nearest first: between threads, processes of one host, hosts.
+// The reach of messages, nearest first: between threads, between processes of one host, between
+// hosts.
 enum class Distance : std::uint8_t { kNowhere, kProcess, kHost, kHosts };
 
-// What a provider is told of the job when the ranks are about to meet. A value.
+// The facts of the job that a provider gets before the ranks meet. A value.
 struct JobSite {
   int rank = 0;
   int size = 1;
-  std::string launcher;   // as LaunchInfo has it
-  std::string interface;  // by which other hosts are reached; empty: the library chooses
+  std::string launcher;   // as in LaunchInfo
+  std::string interface;  // network interface to other hosts; empty: the library chooses
 };
 
-// A group that is to have engines. A value; what it refers to outlives them.
+// A group that needs engines. A value. The objects that it refers to outlive the engines.
 struct GroupSite {
-  std::uint64_t id = 0;  // the same on all members; of no other group of the job
+  std::uint64_t id = 0;  // equal on all members, and unique in the job
   GroupFacts facts;
   std::span<const int> world_ranks;  // of each member
-  // Whether a rank of it, or of what it was made of, has been lost.
+  // True if the group, or the one that it was made from, has lost a rank.
   bool has_lost_ranks = false;
-  // Where the group lies in what ranks of this host share: no two groups of a process lie at one
-  // place. Of it this engine has `memory`: see Provider::group_bytes.
+  // The position of the group in the memory that the ranks of this host share. No two groups of a
+  // process have the same. `memory` is this engine's part of it: see Provider::group_bytes.
   std::byte* block = nullptr;
   std::byte* memory = nullptr;
   control::GroupControl* control = nullptr;
   Consistency* consistency = nullptr;
-  // Wakes a member, which waits for what this rank has just done.
+  // Wakes a member that waits for an action of this rank.
   std::function<void(int member)> ring;
-  // All engines of the group, once they are made.
+  // All engines of the group, after they were made.
   std::shared_ptr<const std::vector<CollectiveEngine*>> rivals;
 };
 
-// What a rank tells the others of an engine for GPUs, in that engine's own form. A value of fixed
-// size, as it travels.
+// A rank's facts about an engine for GPUs, in that engine's own format. A value of fixed size,
+// because ranks exchange it.
 struct DeviceCard {
   static constexpr std::size_t kBytes = 192;
   std::byte bytes[kBytes] = {};
@@ -89,8 +91,8 @@ struct DeviceCard {
   }
 };
 
-// The same group, when it first meets an array of a GPU. A value; what it refers to outlives the
-// engines, but for `cards`.
+// The same group, when it first uses an array on a GPU. A value. The objects that it refers to,
+// except `cards`, outlive the engines.
 struct DeviceSite {
   std::uint64_t id = 0;
   GroupFacts facts;
@@ -99,94 +101,99 @@ struct DeviceSite {
   bool has_lost_ranks = false;
   std::shared_ptr<const cuda::DeviceContext> device;
   std::span<const DeviceCard> cards;  // of all members; see Provider::device_card
-  int ranks_a_gpu = 1;                // the most that share one, with those of other groups
-  bool shares_gpu = false;            // two members have one
-  bool is_only = false;               // no other engine for GPUs alone was chosen
-  // Whether the user wants the waiting thread to stop.
+  int ranks_a_gpu = 1;                // largest number of ranks that share a GPU, including ranks
+                                      // of other groups
+  bool shares_gpu = false;            // two members share a GPU
+  bool is_only = false;               // no other engine only for GPUs was chosen
+  // Returns whether the user wants the waiting thread to stop.
   std::function<bool()> interrupted;
 };
 
-// A resource, one a process and job (of ranks that are threads: one for all of them). It outlives
-// all that it makes. `configure`, `join` and `meet` come first, once, in this order; then any
-// thread. Tools ask what it is without any of these.
+// A resource, one for each process and job. Ranks that are threads share one. It outlives
+// everything that it makes. `configure`, `join` and `meet` are called once, first and in this
+// order. After that any thread may use it. Tools use the first section without these calls.
 class Provider {
  public:
   virtual ~Provider() = default;
 
-  // --- What it is -------------------------------------------------------------------------------
-  // As HOCKET_ENGINES has it, and as its engines call themselves.
+  // --- Description ------------------------------------------------------------------------------
+  // Returns the name in HOCKET_ENGINES, which its engines also return.
   virtual std::string_view name() const noexcept = 0;
   virtual Use use(Ranks ranks) const noexcept = 0;
-  // Whether it carries arrays in this memory.
+  // Returns whether it carries arrays in this memory.
   virtual bool serves(MemoryKind memory) const noexcept { return memory == MemoryKind::kHost; }
-  // The variables that are its own.
+  // Returns the environment variables that belong to it.
   virtual std::span<const base::SettingRow> settings() const noexcept { return {}; }
-  // A hash of what its scores go by, which must be alike on all ranks; 0: nothing that can differ.
+  // Returns a hash of the settings that affect its scores. It must be equal on all ranks. 0: no
+  // such setting.
   virtual std::uint64_t tuning() const noexcept { return 0; }
-  // What calls of GPUs take with it, as measured before the release: lines of a CostTable, with the
-  // last one's end. Empty: nothing was measured.
+  // Returns the times of its calls on GPUs, measured before the release: lines of a CostTable, each
+  // with its line end. Empty: none.
   virtual std::string_view shipped_costs() const noexcept { return {}; }
-  // Whether this machine lets it run, and what it carries then. Absent: there is nothing to say.
-  // Other people's libraries are started in a child, by os::run_in_child.
+  // Returns whether it can run on this machine, and what it carries. Absent: there is nothing to
+  // report. Libraries of others must be started in a child process, by os::run_in_child.
   virtual std::optional<hocket::Engine> probe(const Machine& machine) const = 0;
 
   // --- The job ----------------------------------------------------------------------------------
-  // Reads its settings, by name, with foundation/base/config.h. Throws InvalidArgument for bad ones; starts and
-  // loads nothing.
+  // Reads its settings by name, with foundation/base/config.h. Throws InvalidArgument for a bad value. It
+  // starts and loads nothing.
   virtual void configure() {}
-  // Whether ranks tell each other of it; else it hears neither of these two.
+  // Returns whether its ranks exchange facts. If not, `join` and `meet` are not called.
   virtual bool introduces() const noexcept { return false; }
-  // What the others need to know of this rank. Throws Error where something is missing here: then
-  // all ranks hear of it, and the job does not begin.
+  // Returns the facts of this rank that the others need. Throws Error if something is missing here.
+  // Then all ranks get the error, and the job does not begin.
   virtual std::vector<std::byte> join(const JobSite& site) {
     static_cast<void>(site);
     return {};
   }
-  // `cards`: what each rank's `join` returned. Throws RendezvousError where they do not fit.
+  // `cards` are the results of each rank's `join`. Throws RendezvousError if they do not fit.
   virtual void meet(const std::vector<std::vector<std::byte>>& cards) { static_cast<void>(cards); }
-  // A rank of the job has died. More than once.
+  // Reports that a rank of the job has died. It may be called repeatedly.
   virtual void forsake() noexcept {}
-  // Of those whose messages go between hosts, once joined.
+  // Returns the carrier of an engine whose messages go between hosts, after `join`.
   virtual std::shared_ptr<Carrier> carrier() { return nullptr; }
 
   // --- Groups -----------------------------------------------------------------------------------
-  // How far its messages go; kNowhere: it has none.
+  // Returns the reach of its messages. kNowhere: it has none.
   virtual Distance reach() const noexcept { return Distance::kNowhere; }
-  // Bytes of a group's block that it needs, for so many members on this host. They are zeros when
-  // the group is new.
+  // Returns the bytes of a group's block that it needs for `members` members on this host. They are
+  // zero when the group is new.
   virtual std::size_t group_bytes(int members) const noexcept {
     static_cast<void>(members);
     return 0;
   }
-  // Where `reach` goes far enough for the group.
+  // Makes messages for a group within `reach`.
   virtual std::unique_ptr<PointToPoint> make_messages(const GroupSite& site) {
     static_cast<void>(site);
     return nullptr;
   }
-  // Whether it has collectives of its own; else it has those that algorithm::AlgorithmEngine makes
-  // of messages.
+  // Returns whether it has its own collectives. If not, algorithm::AlgorithmEngine makes
+  // collectives from its messages.
   virtual bool has_collectives() const noexcept { return false; }
-  // Null: it has none for groups like this, by what is equal on all members.
+  // Makes collectives for a group. Null: it has none for such a group. This depends only on facts
+  // that are equal on all members.
   virtual std::unique_ptr<CollectiveEngine> make_collectives(const GroupSite& site) {
     static_cast<void>(site);
     return nullptr;
   }
 
-  // A group that has engines of it is closed on this rank, and its engines end. Who has to look at
-  // the group's block as long as other ranks are not through with the group keeps `hold`.
+  // Reports that a group with its engines is closed on this rank, and destroys them. A provider
+  // keeps `hold` if it needs the group's block until the other ranks have closed the group.
   virtual void close(std::uint64_t group, const std::shared_ptr<void>& hold) noexcept {
     static_cast<void>(group), static_cast<void>(hold);
   }
-  // The job ends on this rank: whatever is kept of closed groups goes.
+  // The job ends on this rank. The provider releases everything that it keeps of closed groups.
   virtual void end() noexcept {}
 
   // --- Groups' arrays in GPUs -------------------------------------------------------------------
-  // What the others need to know of it here. Does not throw for what is missing: the card says so.
+  // Returns this rank's facts about the engine for the other ranks. It does not throw if something
+  // is missing; the card says so.
   virtual DeviceCard device_card(const cuda::DeviceContext& device) {
     static_cast<void>(device);
     return {};
   }
-  // Why groups like this have no engine of it, the same on all members; empty: they have.
+  // Returns why such a group has no engine for GPUs. Empty: it has one. The answer is equal on all
+  // members.
   virtual std::string why_no_device_engine(const DeviceSite& site) const {
     static_cast<void>(site);
     return "it is for host memory";
@@ -197,12 +204,12 @@ class Provider {
   }
 };
 
-// Whether it is for arrays in GPUs' memory alone.
+// Returns whether it is only for arrays in GPUs' memory.
 inline bool is_of_gpus(const Provider& provider) noexcept {
   return !provider.serves(MemoryKind::kHost);
 }
 
-// The best first, of ties too.
+// Providers, best first; the order also decides between equal scores.
 using ProviderList = std::vector<std::shared_ptr<Provider>>;
 
 }  // namespace hocket::engine

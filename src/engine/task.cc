@@ -7,10 +7,10 @@ namespace hocket::engine {
 namespace {
 
 constexpr std::size_t kGranule = 256;
-constexpr std::size_t kClasses = 16;  // frames up to 4 KiB are kept
+constexpr std::size_t kClasses = 16;  // frames up to 4 KiB are cached
 constexpr int kKeptPerClass = 8;
 
-// One a thread. A frame freed by another thread than its maker's simply changes caches.
+// The cache of one thread. If another thread frees a frame, the frame moves to that thread's cache.
 class FrameCache {
  public:
   ~FrameCache() {

@@ -1,9 +1,9 @@
 // A resumable operation, written as a coroutine.
 //
-// Engines and algorithms are written top to bottom and say `co_await until([&] { return ...; })`
-// where they need something that a peer has yet to do. Whoever waits for the operation calls
-// `step()` again and again: in the blocking caller's thread, or in the progress thread. Nothing
-// ever blocks in a step, and a pending step costs one call of the condition.
+// Engines and algorithms are ordinary sequential code. They say `co_await until([&] { return ...;
+// })` where they need an action of a peer. The thread that waits for the operation calls `step()`
+// repeatedly. It is the thread of a blocking caller, or the progress thread. A step never blocks,
+// and a step of a waiting task costs one call of the condition.
 #pragma once
 
 #include <coroutine>
@@ -16,13 +16,14 @@ namespace hocket::engine {
 
 enum class Poll : bool { kPending, kDone };
 
-// Memory for coroutine frames: a cache a thread, as every call needs a frame of the same few sizes.
+// Allocate memory for coroutine frames. Each thread has a cache, because every call needs a frame
+// of one of few sizes.
 void* allocate_frame(std::size_t bytes);
 void free_frame(void* frame, std::size_t bytes) noexcept;
 
-// A resource: owns the coroutine, suspended. Movable. Stepped by one thread at a time. Destroying a
-// pending task abandons it where it stands; its locals are destroyed, which is how engines take
-// back what they hold. An exception ends the task and leaves `step`.
+// A resource: owns a suspended coroutine. It can be moved. One thread at a time steps it.
+// Destroying a pending task abandons it at its current point and destroys its local variables. In
+// this way engines release their resources. An exception ends the task and leaves `step`.
 class [[nodiscard]] Task {
  public:
   struct promise_type;
@@ -39,14 +40,16 @@ class [[nodiscard]] Task {
   }
   ~Task() { reset(); }
 
-  // Runs until the next unfulfilled wait, or the end. Not to be called again once done.
+  // Runs until the next wait whose condition is false, or the end. It must not be called after the
+  // end.
   inline Poll step();
 
   void reset() noexcept {
     if (handle_) std::exchange(handle_, {}).destroy();
   }
   explicit operator bool() const noexcept { return static_cast<bool>(handle_); }
-  // Counts how often a wait of the task was fulfilled: it changes when the task gets ahead.
+  // Returns how often a wait of the task has ended. The number changes when the task makes
+  // progress.
   inline std::uint32_t resumed() const noexcept;
 
   // `co_await engine.part(...)`: runs another task to its end as part of this one.
@@ -58,13 +61,13 @@ class [[nodiscard]] Task {
 };
 
 struct Task::promise_type {
-  // Of the outermost task, where step() finds what to do next.
+  // The promise of the outermost task, in which step() finds the next action.
   promise_type* root = this;
   Handle leaf;                     // the innermost coroutine, which is suspended
   bool (*ready)(void*) = nullptr;  // its condition; null: none
   void* condition = nullptr;
   std::uint32_t resumed = 0;
-  Handle parent;  // who awaits this one; none for the outermost
+  Handle parent;  // the awaiting coroutine; none for the outermost
   std::exception_ptr error;
 
   static void* operator new(std::size_t bytes) { return allocate_frame(bytes); }
@@ -126,8 +129,8 @@ inline auto Task::operator co_await() && noexcept {
   return Child{handle_};
 }
 
-// Suspends the task until `condition()` is true. The condition must not block; what it throws ends
-// the task.
+// Suspends the task until `condition()` is true. The condition must not block. An exception that it
+// throws ends the task.
 template <typename Condition>
 auto until(Condition condition) noexcept {
   struct Awaiter {
@@ -143,7 +146,8 @@ auto until(Condition condition) noexcept {
   return Awaiter{std::move(condition)};
 }
 
-// Gives whoever steps the task a turn: for long stretches of work that wait for nobody.
+// Suspends the task once, so that its thread can do other work. It is for long computations without
+// waits.
 inline auto yield() noexcept {
   struct Awaiter {
     bool await_ready() noexcept { return false; }

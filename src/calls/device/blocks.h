@@ -1,4 +1,4 @@
-// Symmetric memory of GPUs: one piece on every rank's, mapped by all of them.
+// Symmetric memory of GPUs: one piece on every rank's GPU, mapped by all ranks.
 #pragma once
 
 #include <atomic>
@@ -15,51 +15,53 @@
 
 namespace hocket::device {
 
-// What a block is made of. A value.
+// The parts of a block. A value.
 struct DeviceBlockParts {
   std::uint64_t id = 0;
   std::string name;
-  std::vector<int> world_ranks;  // of the members
-  int rank = 0;                  // this rank's number among them
-  std::size_t bytes = 0;         // of a piece
-  // By member, as mapped here; null: not reached from here.
+  std::vector<int> world_ranks;  // world rank of each member
+  int rank = 0;                  // this rank's number among the members
+  std::size_t bytes = 0;         // size of one piece
+  // Addresses as mapped here, by member. Null: not reachable from this rank.
   std::vector<std::byte*> pieces;
-  bool direct = true;            // all members reach all pieces
-  std::shared_ptr<void> memory;  // what holds them
+  bool direct = true;            // all members can reach all pieces
+  std::shared_ptr<void> memory;  // owner of the mappings
 };
 
-// A resource: this rank's piece and its views of the others'. Any thread. Its end waits for this
-// GPU's work as long as `wait_at_end` says; where that goes on, the views stay until it has ended.
-// What holds the pieces says how long they live.
+// A resource: this rank's piece and its views of the other pieces. Any thread may use it. The
+// destructor waits for this GPU's work, for the time that `wait_at_end` sets. If the work
+// continues, the views stay until it has ended. The lifetime of the pieces depends on their owner.
 class DeviceBlock {
  public:
   DeviceBlock(std::shared_ptr<const cuda::DeviceContext> device, DeviceBlockParts parts);
   ~DeviceBlock();
   void wait_at_end(Duration patience) noexcept { patience_ = patience; }
-  // What is advanced at the end.
+  // A counter that the destructor advances.
   using Epoch = std::atomic<std::uint64_t>;
   void advance_at_end(std::shared_ptr<Epoch> epoch) noexcept { epoch_ = std::move(epoch); }
   DeviceBlock(const DeviceBlock&) = delete;
   DeviceBlock& operator=(const DeviceBlock&) = delete;
 
-  // The same on all ranks, and no other's of the job that shares a rank with it.
+  // Returns the block's number. It is equal on all ranks and differs from all other blocks of the
+  // job that share a rank with it.
   std::uint64_t id() const noexcept { return parts_.id; }
   const std::string& name() const noexcept { return parts_.name; }
   int rank() const noexcept { return parts_.rank; }
   int size() const noexcept { return static_cast<int>(parts_.pieces.size()); }
-  // Whether peers' kernels may write straight to all pieces. The same on all ranks.
+  // Returns whether peers' kernels may write directly to all pieces. The answer is equal on all
+  // ranks.
   bool is_direct() const noexcept { return parts_.direct; }
-  // Null where it is not reached from here.
+  // Returns the address of a piece. Null if it is not reachable from this rank.
   std::byte* piece(int rank) const noexcept;
-  // The same; throws InvalidArgument, which names the rank, where it is not.
+  // Does the same, but throws InvalidArgument, which names the rank, if it is not reachable.
   std::byte* reach(int rank) const;
-  // The GPU whose memory that is, by this process's numbers.
+  // Returns the number in this process of the GPU that holds a rank's piece.
   int device(int rank) const noexcept { return devices_[static_cast<std::size_t>(rank)]; }
-  // That of a rank of the world; null where it has none.
+  // Returns the piece of a world rank. Null if it has none.
   std::byte* piece_of_world(int world_rank) const noexcept;
-  // Where an address lies in this rank's own piece; absent: elsewhere.
+  // Returns the offset of an address in this rank's own piece. Absent if it lies elsewhere.
   std::optional<std::size_t> offset_of(const void* address) const noexcept;
-  // The member whose piece this is of a rank of the world; -1: none.
+  // Returns the member number of a world rank, or -1.
   int member_of(int world_rank) const noexcept;
 
  private:
@@ -70,17 +72,19 @@ class DeviceBlock {
   std::shared_ptr<Epoch> epoch_;
 };
 
-// The blocks of a process's world. Any thread.
+// The blocks of a process's world. Any thread may use it.
 class DeviceBlocks {
  public:
   void add(const std::shared_ptr<DeviceBlock>& block);
-  // The block that an address of this rank's memory lies in, or null.
+  // Returns the block that contains an address of this rank's memory, or null.
   std::shared_ptr<DeviceBlock> find(const void* address) const;
-  // Differs once a block has come or gone: what was found before may hold no more.
+  // Returns a number that changes when a block is added or removed. Earlier results of `find` may
+  // then be invalid.
   std::uint64_t epoch() const noexcept { return epoch_->load(std::memory_order_acquire); }
-  // No longer found by its address, though views of it may live on. False: it was not there.
+  // Removes a block, so that `find` does not return it. Views of it may still live. Returns false
+  // if it was not there.
   bool take_out(const DeviceBlock& block);
-  // Names of those that live and were not taken out.
+  // Returns the names of the blocks that live and were not removed.
   std::vector<std::string> left() const;
 
  private:

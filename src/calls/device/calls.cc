@@ -21,7 +21,7 @@ namespace {
 
 constexpr const char* kNeedsHost = "no engine of GPUs carries it by itself, so the host has to";
 
-// `move` moves what else is under way, which the others may wait for.
+// `move` moves other calls in progress, which the other ranks may wait for.
 engine::Task until_others(std::function<bool()> follow, std::function<void()> move) {
   co_await engine::until([&] {
     move();
@@ -48,8 +48,8 @@ std::shared_ptr<call::Operation> DeviceCalls::start(DevicePlan& plan,
   return with_work(plan, how, go(plan, how, std::move(storage), Wants::kWork));
 }
 
-// Every rank's bytes, by the communicator's own engine of the host; within a call of GPUs, whose
-// name it carries.
+// Gathers every rank's bytes with the communicator's engine for the host. It is part of a call on
+// GPUs, and carries its name.
 std::vector<std::byte> DeviceCalls::gather(const Signature& shown,
                                            std::span<const std::byte> own,
                                            std::optional<Duration> deadline) {
@@ -85,7 +85,7 @@ void DeviceCalls::require_engines(const Signature& shown) {
   if (engines_->relayed()) settle_relay(shown);
 }
 
-// What calls on streams need, whoever carries them.
+// Makes the objects that calls on streams need with any engine.
 void DeviceCalls::require_streams() {
   if (staging_) return;
   auto events = std::make_shared<EventPool>(device_);
@@ -140,7 +140,7 @@ std::shared_ptr<call::Operation> DeviceCalls::go(DevicePlan& plan,
   const cuda::DeviceGuard guard(*device_);
   try {
     require_engines(plan.call.signature);
-  } catch (const DeviceError& error) {  // the others are in the same call, and have theirs
+  } catch (const DeviceError& error) {  // the others are in the same call and have their own error
     raise(error, owner_.ledger().last() + 1, plan.call.signature);
   }
   if (!plan.chosen || plan.captured != how.captured ||
@@ -174,7 +174,7 @@ std::shared_ptr<DeviceWork> DeviceCalls::mark_end(const Launch& how) {
   return end;
 }
 
-// A Work's operation: what is under way on the host, if anything is, and a mark on the stream.
+// Returns a Work's operation: the work in progress on the host, if any, and a mark on the stream.
 std::shared_ptr<call::Operation> DeviceCalls::with_work(
     const DevicePlan& plan, const Launch& how, std::shared_ptr<call::Operation> operation) {
   if (operation) return operation;
@@ -187,7 +187,7 @@ std::shared_ptr<call::Operation> DeviceCalls::with_work(
   try {
     const call::LentTurn lent(owner_);
     operation->mark = mark_end(how);
-  } catch (const DeviceError& error) {  // the call is under way, and its end would not be seen
+  } catch (const DeviceError& error) {  // the call is in progress, and its end would not be seen
     raise(error, operation->sequence(), plan.call.signature);
   }
   return operation;
@@ -201,7 +201,7 @@ std::shared_ptr<call::Operation> DeviceCalls::mark(StreamRef stream) {
   return with_work({}, open({.stream = stream}), nullptr);
 }
 
-// Waits on the host until the others are as far in what they have to do for a call.
+// Waits on the host until the others have made as much progress in a call.
 void DeviceCalls::await_others(std::uint64_t sequence,
                                Duration allowed,
                                std::function<bool()> follow) {
@@ -222,9 +222,9 @@ void DeviceCalls::await_others(std::uint64_t sequence,
   owner_.runner().drive({&wait, 1});
 }
 
-// Threads that share a GPU, and have been asked to let kernels wait for each other there. So that
-// they may load programs and allocate between calls, nobody puts anything on a stream before all
-// are in the call, and nobody leaves before all have put their parts.
+// Synchronizes threads that share a GPU and whose kernels may wait for each other. Such threads may
+// load programs and allocate memory between calls. So no thread enqueues anything before all are in
+// the call, and no thread leaves before all have enqueued their parts.
 
 void DeviceCalls::meet(Meeting meeting, std::uint64_t sequence, const Launch& how) {
   const std::uint64_t step = 2 * sequence + static_cast<std::uint64_t>(meeting);
@@ -238,8 +238,8 @@ void DeviceCalls::keep_pace(std::uint64_t sequence, const Launch& how) {
     await_others(sequence, how.allowed, [this] { return !watch_->is_ahead(); });
 }
 
-// The call's number and fingerprint, told to the others. From here on this rank takes part.
-// `meets`: all of them do.
+// Gives the call its number and fingerprint, and announces them. From here on this rank takes part.
+// `meets`: all ranks synchronize on the device.
 void DeviceCalls::number(Call& call, std::uint64_t hash, const Launch& how, bool meets) {
   call.sequence = owner_.ledger().next();
   owner_.ledger().announce(call, hash, call.signature);
@@ -256,28 +256,28 @@ void DeviceCalls::number(Call& call, std::uint64_t hash, const Launch& how, bool
     answer(*other);
 }
 
-// It ends this call alone, as this rank has not put it on its GPU.
+// Handles a refusal. It ends this call alone, because this rank has not enqueued it.
 void DeviceCalls::hear_refusal(std::uint64_t sequence) {
   const auto refusal = failure::find_refusal(owner_.group(), sequence);
-  if (!refusal) return;  // so long ago that who has put it there has ended the communicator
+  if (!refusal) return;  // so old that a rank that enqueued the call has ended the communicator
   owner_.ledger().begin_anew_after(sequence);
   owner_.raise_any(*refusal);
 }
 
-// GPUs do not know the calls' numbers: they would take one for the other.
+// GPUs do not know the calls' numbers and would take one call for the other.
 void DeviceCalls::answer(const DeviceWatch::Other& other) {
   if (other.own == other.theirs) return owner_.confirm(other.member, other.own);
   owner_.raise(
       failure::refused_on_gpu(owner_.group(), other.member, std::min(other.own, other.theirs)));
 }
 
-// The others have put it on their GPUs, or will. Where it may be a peer's death the watch, which
-// sees to those, gets the time to hear of it.
+// Throws an error of a call that the others have enqueued or will enqueue. If a peer's death may be
+// the cause, the watch gets time to learn of it.
 void DeviceCalls::raise(const DeviceError& error,
                         std::uint64_t sequence,
                         const Signature& signature) {
   try {
-    throw;  // `error`, as what it was thrown as
+    throw;  // throws `error` with its original type
   } catch (const engine::MaybeLoss&) {
     surroundings_.look_again();
     base::poll_until([this] { return owner_.group().failed(); },
@@ -300,7 +300,8 @@ void DeviceCalls::launch(DevicePlan& plan, const Launch& how) {
   call::trace_during(traced, [&] { put_on_stream(plan, how); });
 }
 
-// Of replays of a graph nobody tells, and what is done before the call returns is timed as that.
+// Replays of a graph are not announced, and a call that returns when it is done is timed as a host
+// call.
 bool DeviceCalls::is_timed(const engine::DeviceEngine& engine, const Launch& how) const noexcept {
   return times_ && !how.captured && !engine.returns_when_done();
 }
@@ -308,14 +309,14 @@ bool DeviceCalls::is_timed(const engine::DeviceEngine& engine, const Launch& how
 void DeviceCalls::put_on_stream(DevicePlan& plan, const Launch& how) {
   const bool meets = stays_in_call(how) && plan.engine->meets_on_device();
   number(plan.call, plan.hash, how, meets);
-  std::optional<cuda::Round> round;  // all have come, and none has launched
+  std::optional<cuda::Round> round;  // all ranks have arrived, and none has launched
   if (meets) [[unlikely]]
     round.emplace(*device_);
   try {
     const bool keeps_time =
         plan.engine->keeps_time(how.allowed, how.captured ? 0 : plan.call.sequence);
     const bool marks = !keeps_time && !how.captured;
-    // Engines that return when all is done may work with what moves calls under way.
+    // Engines that return when all is done may use the thread that moves other calls.
     std::optional<call::LentTurn> lent;
     if (plan.engine->returns_when_done()) {
       finish_relayed();
@@ -346,7 +347,7 @@ void DeviceCalls::put_on_stream(DevicePlan& plan, const Launch& how) {
     meet(Meeting::kAfter, plan.call.sequence, how);
 }
 
-// So that a program that waits for nothing keeps to what memory and streams hold.
+// Limits a program that never waits to the available memory and stream entries.
 void DeviceCalls::make_room() {
   owner_.runner().advance_until([this] { return !staging_->is_full(); });
   owner_.require_usable();
@@ -356,7 +357,7 @@ std::shared_ptr<call::Operation> DeviceCalls::stage(DevicePlan& plan,
                                                     const Launch& how,
                                                     call::CallStorage storage,
                                                     Wants wants) {
-  // Other streams of this thread may be captured; what is allocated here is no part of that.
+  // Other streams of this thread may be captured. Allocations here must not be part of that.
   const cuda::OutsideCapture outside(device_->driver());
   if (stays_in_call(how)) {
     carry_in_place(plan, how, std::move(storage));
@@ -375,7 +376,7 @@ std::shared_ptr<call::Operation> DeviceCalls::stage(DevicePlan& plan,
     raise(error, owner_.ledger().last() + 1, plan.call.signature);
   }
   call::Plan host = host_plan(plan, *staged);
-  // The parts' positions are this rank's own again.
+  // The positions of the parts are this rank's own again.
   auto operation =
       owner_.enqueue(host, plan.call.signature, std::move(storage), how.allowed, staged, end);
   try {
@@ -396,16 +397,16 @@ call::Plan DeviceCalls::host_plan(const DevicePlan& plan, const StagedCall& stag
           .hash = plan.hash};
 }
 
-// Threads that share a GPU. Whatever stands on a stream and waits for another rank holds up the
-// driver where any thread loads a program, allocates or frees, and with it the other rank. So
-// nothing stands there: the host waits, between the copies.
+// Returns whether the host waits inside the call, between the copies, for threads that share a GPU.
+// A stream that waits for another rank blocks the driver when any thread loads a program, allocates
+// or frees. That would also block the other rank. So no stream may wait.
 bool DeviceCalls::stays_in_call(const Launch& how) const noexcept {
   if (how.captured || owner_.size() == 1 || !surroundings_.threads()) return false;
   return !engines_ || engines_->by_crowded_threads();
 }
 
-// Waits in this call until it is over among the ranks; only copies are left on the stream. The call
-// has its number before it waits for anything, as whoever hears of a refusal must have.
+// Waits in this call until the ranks have finished. Only copies remain on the stream. The call gets
+// its number before any wait, because a refusal refers to it.
 void DeviceCalls::carry_in_place(DevicePlan& plan, const Launch& how, call::CallStorage storage) {
   const std::uint64_t sequence = owner_.ledger().last() + 1;
   std::shared_ptr<StagedCall> staged;
@@ -433,10 +434,10 @@ void DeviceCalls::carry_in_place(DevicePlan& plan, const Launch& how, call::Call
   });
 }
 
-// Calls that the host carries come first, as they were made first.
+// Finishes calls that the host carries first, because they were made earlier.
 void DeviceCalls::finish_queue() {
   owner_.runner().advance_until([this] { return owner_.runner().queue().empty(); });
-  watch_->look_at_result();  // of what has just ended, before the watch's own next look
+  watch_->look_at_result();  // for calls that have just ended, before the watch's own next look
   owner_.require_usable();
 }
 

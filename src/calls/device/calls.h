@@ -1,5 +1,5 @@
-// Calls on arrays in GPUs' memory: numbered, recorded and compared like all others, but put on a
-// stream, where they go on by themselves.
+// Calls on arrays in GPUs' memory. They are numbered, recorded and compared like all other calls,
+// but enqueued on a stream, where they run by themselves.
 #pragma once
 
 #include <functional>
@@ -28,7 +28,8 @@
 
 namespace hocket::device {
 
-// A call that the host alone can make, of any number of arrays. A value; views of the caller's.
+// A call that only the host can make, with any number of arrays. A value with views of the caller's
+// arrays.
 struct Copies {
   std::span<const ConstArrayView> in;
   std::span<const ArrayView> out;
@@ -36,40 +37,43 @@ struct Copies {
   CallOptions options;
   bool wants_work = false;
 };
-// By what engine it is made, and what keeps that.
+// The plan of such a call, and the owner of its data.
 struct PlannedOnCopies {
   call::Plan plan;
   std::shared_ptr<void> keep;
 };
-// Gets the host's copies; those of what goes in are filled once the call begins.
+// Makes the plan from the addresses of the host's copies. The copies of inputs are filled when the
+// call begins.
 using PlanOnCopies = std::function<PlannedOnCopies(const std::vector<std::byte*>& in,
                                                    const std::vector<std::byte*>& out)>;
 
-// A resource, one a communicator that has had such a call; guarded by the communicator's turn.
+// A resource, one for each communicator that has made a call on GPUs. The communicator's turn
+// guards it.
 class DeviceCalls {
  public:
   DeviceCalls(call::Core& owner, DeviceSurroundings& surroundings)
       : owner_(owner), surroundings_(surroundings), relay_(owner), envelopes_(owner) {}
   ~DeviceCalls();
 
-  // Announces what it refuses.
+  // Checks and plans a call. Announces a refusal to the other ranks.
   DevicePlan checked(const call::Request& request, call::CallStorage& storage);
-  // Whether what was found of symmetric memory still holds.
+  // Returns whether the plan's facts about symmetric memory are still valid.
   bool is_current(const DevicePlan& plan) const noexcept;
-  // Make the call that `request` was planned for, and return when it is on its stream. `storage`:
-  // of the plan, where nobody keeps it.
+  // Make the call that `request` was planned for, and return when it is on its stream. `storage`
+  // belongs to the plan if nobody else keeps it.
   void run(DevicePlan& plan, const call::Request& request, call::CallStorage storage = {});
   std::shared_ptr<call::Operation> start(DevicePlan& plan,
                                          const call::Request& request,
                                          call::CallStorage storage = {});
 
-  // A stream has passed a call: raises nothing, but lets what went wrong there be known.
+  // Must be called when a stream has passed a call. It throws nothing, but makes failures of the
+  // call known.
   void look_at_result() noexcept {
     if (watch_) watch_->look_at_result();
   }
 
-  // Puts messages on the stream, which progress together. Waits on the host for who sends first,
-  // where a source is any; the source of the first that comes in.
+  // Enqueues messages on the stream; they make progress together. If a source is any rank, waits on
+  // the host for the first sender. Returns the source of the first such message.
   int exchange(std::span<const Outgoing> outgoing,
                std::span<const Incoming> incoming,
                const MessageOptions& options);
@@ -77,55 +81,60 @@ class DeviceCalls {
                                             std::span<const Incoming> incoming,
                                             const MessageOptions& options);
 
-  // A call that the host alone can make, in the order of the stream. Returns when it is there.
+  // Starts a call that only the host can make, in the order of the stream. Returns when it is
+  // enqueued.
   std::shared_ptr<call::Operation> start_on_copies(const Copies& copies, const PlanOnCopies& plan);
 
-  // Makes a call that only the host can make on copies of the arrays, and waits for all of it.
+  // Makes a call that only the host can make, on copies of the arrays, and waits until it is
+  // complete.
   void on_host(ConstArrayView in,
                ArrayView out,
                const std::optional<StreamRef>& stream,
                const std::function<void(ConstArrayView, ArrayView)>& call);
 
-  // Memory on every rank's GPU that all map. Collective; `shown` is the call's signature. Throws
-  // InvalidArgument, on all ranks alike, where a rank cannot.
+  // Allocates memory on every rank's GPU, which all ranks map. Collective; `shown` is the call's
+  // signature. Throws InvalidArgument on all ranks if one rank fails.
   std::shared_ptr<DeviceBlock> allocate(std::size_t bytes,
                                         const engine::Signature& shown,
                                         std::string name,
                                         std::optional<Duration> deadline);
 
-  // The same from NVSHMEM's heap. Collective among all PEs of NVSHMEM, so they have to be this
-  // communicator's ranks; who calls it first starts NVSHMEM with them.
+  // Does the same from NVSHMEM's heap. It is collective among all PEs of NVSHMEM, which must be
+  // this communicator's ranks. The first call starts NVSHMEM with them.
   std::shared_ptr<DeviceBlock> allocate_from_nvshmem(std::size_t bytes,
                                                      const engine::Signature& shown,
                                                      std::string name,
                                                      std::optional<Duration> deadline);
-  // NVSHMEM's team of this communicator's ranks, in their order. Collective when it is first made.
+  // Returns NVSHMEM's team of this communicator's ranks, in their order. The first call is
+  // collective.
   std::int32_t nvshmem_team(std::optional<Duration> deadline);
 
-  // Whether GPUs of several hosts wait for each other's kernels, whose calls nobody compares
-  // before.
+  // Returns whether kernels on several hosts wait for each other. Their calls are not compared in
+  // advance.
   bool meets_other_hosts() const noexcept;
 
-  // Whether the host waits for a word of a GPU, which wakes nobody. Then it looks every kGpuLook.
+  // Returns whether the host waits for a word from a GPU, which wakes no thread. Then it polls
+  // every kGpuLook.
   bool awaits_gpu() const noexcept;
 
-  // A mark behind what is on the stream.
+  // Puts a mark behind the current work of the stream.
   std::shared_ptr<call::Operation> mark(StreamRef stream);
 
-  // The GPU of this rank in this communicator; -1 before the first call.
+  // Returns the GPU of this rank in this communicator. -1 before the first call.
   int device() const noexcept { return device_ ? device_->ordinal() : -1; }
-  // The engines that were found, and why others were not; null before the first call.
+  // Returns the available engines, and why others are missing. Null before the first call.
   const std::vector<std::string>* notes() const noexcept {
     return engines_ ? &engines_->notes() : nullptr;
   }
-  // Lets the calls on the GPU end, well or not, until their deadlines. The turn is held.
+  // Waits until the calls on the GPU have ended or reached their deadlines. The caller holds the
+  // turn.
   void finish() noexcept;
-  // For a communicator that nobody uses any more: what messages have told each other is compared.
-  // The turn is held.
+  // Compares the envelopes of messages, for a communicator that is no longer used. The caller holds
+  // the turn.
   void finish_envelopes() noexcept;
-  // Whether a call that GPUs carried may have been ended before its end.
+  // Returns whether a call on GPUs may have been aborted.
   bool was_cut_short() const noexcept { return watch_ && watch_->was_cut_short(); }
-  // Gives all back, once what is on the GPU has ended.
+  // Releases everything when the work on the GPU has ended.
   void close() noexcept;
 
  private:
@@ -135,7 +144,7 @@ class DeviceCalls {
     bool captured = false;
   };
 
-  // Local, and without effects on others: what they throw is a refusal.
+  // Local and without effects on other ranks, so an exception becomes a refusal.
   DevicePlan prepare(const call::Request& request, call::CallStorage& storage);
   Launch opened(const call::Request& request);
   void require_device(const call::Request& request);
@@ -146,11 +155,11 @@ class DeviceCalls {
   void require_own_stream(const Launch& how) const;
 
   void require_streams();
-  // Collective where they are the first of their kind.
+  // Collective if they are the first of their kind.
   void require_engines(const engine::Signature& shown);
   bool connect(engine::DeviceEngine& engine, const engine::Signature& shown);
-  // To be called while all do something that they report next, so that all are needed until then:
-  // throws where the group has failed.
+  // Returns a function for waits in which all ranks are needed until they report their result. It
+  // throws if the group has failed.
   std::function<void()> looking();
   void choose(DevicePlan& plan, bool captured);
   std::vector<std::byte> gather(const engine::Signature& shown,
@@ -201,7 +210,7 @@ class DeviceCalls {
   std::vector<Incoming> tell_of_messages(std::span<const Outgoing> outgoing,
                                          std::span<const Incoming> incoming,
                                          const Launch& how);
-  // `waits`: the call may end when its messages have.
+  // `waits`: the call may end when its messages have ended.
   Launch put_messages(std::span<const Outgoing> outgoing,
                       std::vector<Incoming>& incoming,
                       const MessageOptions& options,
@@ -224,9 +233,12 @@ class DeviceCalls {
   void hear_refusal(std::uint64_t sequence);
   void answer(const DeviceWatch::Other& other);
   void await_others(std::uint64_t sequence, Duration allowed, std::function<bool()> follow);
-  // Waits where more is under way than streams, and the other ranks, keep up with.
+  // Waits if more work is in progress than the streams and the other ranks can hold.
   void keep_pace(std::uint64_t sequence, const Launch& how);
-  enum class Meeting : std::uint8_t { kBefore, kAfter };  // what a call has to put on the GPU
+  enum class Meeting : std::uint8_t {
+    kBefore,
+    kAfter
+  };  // its part is not enqueued yet, or is
   void meet(Meeting meeting, std::uint64_t sequence, const Launch& how);
   void finish_queue();
   void make_room();
@@ -239,7 +251,8 @@ class DeviceCalls {
   DeviceSurroundings& surroundings_;
   std::shared_ptr<const cuda::DeviceContext> device_;
   std::unique_ptr<DeviceEngines> engines_;
-  // Carries messages: the same on all ranks from the first call on, so that both ends agree.
+  // The engine that carries messages. It is equal on all ranks from the first call on, so both ends
+  // use it.
   engine::DeviceEngine* messenger_ = nullptr;
   DeviceRelay relay_;
   DeviceEnvelopes envelopes_;
@@ -247,8 +260,8 @@ class DeviceCalls {
   std::shared_ptr<Staging> staging_;
   std::shared_ptr<EventPool> events_;
   std::unique_ptr<StreamOrder> order_;
-  std::unique_ptr<StreamTimes> times_;  // null: nobody wants to know them
-  bool awaits_word_ = false;  // of a GPU or of another rank, which may wake nobody
+  std::unique_ptr<StreamTimes> times_;  // null: times are not recorded
+  bool awaits_word_ = false;            // of a GPU or of another rank, which may not wake this one
   std::optional<std::int32_t> nvshmem_team_;
 };
 

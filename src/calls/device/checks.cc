@@ -1,4 +1,4 @@
-// Whether a call on GPUs is in order, whose GPU it is of, and how it is to be put on its stream.
+// Checks a call on GPUs, determines its GPU, and how it is enqueued on its stream.
 #include <fmt/format.h>
 
 #include "calls/device/calls.h"
@@ -30,12 +30,12 @@ DevicePlan DeviceCalls::prepare(const call::Request& request, call::CallStorage&
   return plan;
 }
 
-// Symmetric arrays are known by their address. Part of the signature, so that all ranks agree:
-// peers write to the same place of the same block on each.
+// Finds symmetric arrays by their address. The result is part of the signature, so that all ranks
+// agree: on each of them peers write to the same place of the same block.
 void DeviceCalls::find_symmetric(DevicePlan& plan) const {
   const engine::Kind kind = plan.call.signature.kind;
   if (!engine::all_take_alike(kind)) return;
-  // Peers would write what has yet to be sent.
+  // Peers would overwrite data that has not been sent yet.
   if (engine::swaps_parts(kind) && plan.call.in == plan.call.out) return;
   auto block = surroundings_.device_blocks().find(plan.call.out);
   if (!block || !block->is_direct() || plan.call.signature.count == 0) return;
@@ -63,7 +63,7 @@ void DeviceCalls::require_device(const call::Request& request) {
   }
 }
 
-// Of the arrays, or, for a barrier, the one whose context is current.
+// Returns the GPU of the arrays. For a barrier it is the GPU whose context is current.
 int DeviceCalls::device_of(const call::Request& request) const {
   const auto& found = surroundings_.device_libraries().driver();
   if (!found.driver) throw InvalidArgument("there is no GPU to be used: " + found.why_not);
@@ -109,7 +109,7 @@ DeviceCalls::Launch DeviceCalls::open(const call::Request& request) {
   try {
     const call::LentTurn lent(owner_);
     capture = cuda::capture_of(device_->driver(), how.stream);
-  } catch (const DeviceError& error) {  // what ran there before has broken the GPU's context
+  } catch (const DeviceError& error) {  // earlier work has broken the GPU's context
     raise(error);
   }
   if (capture == cuda::Capture::kBroken) {
@@ -121,8 +121,8 @@ DeviceCalls::Launch DeviceCalls::open(const call::Request& request) {
   return how;
 }
 
-// Threads that share a GPU share its default stream too, where one rank's kernel waits for
-// another's that stands behind it.
+// Threads that share a GPU also share its default stream. There one rank's kernel would wait for
+// another rank's kernel behind it.
 void DeviceCalls::require_own_stream(const Launch& how) const {
   const bool is_default = reinterpret_cast<std::uintptr_t>(how.stream) <= 1;  // by either name
   if (!is_default || !engines_->by_crowded_threads() || owner_.size() == 1) return;

@@ -1,11 +1,11 @@
-// Calls that the host alone can make, of any number of arrays of GPUs, on copies.
+// Calls that only the host can make, on copies of any number of GPUs' arrays.
 #include "calls/device/calls.h"
 #include "hocket/error.h"
 
 namespace hocket::device {
 namespace {
 
-// The copies of one call. The stream goes on when the last of what holds them has gone.
+// The copies of one call. The stream continues when the last owner is gone.
 class OnCopies final : public call::Carrying {
  public:
   OnCopies(std::shared_ptr<StagedExchange> given,

@@ -1,4 +1,4 @@
-// How a communicator's calls on GPUs come to their end, when nobody makes any more.
+// The end of a communicator's calls on GPUs, when no more calls are made.
 #include <algorithm>
 
 #include "calls/call/operation.h"
@@ -11,7 +11,7 @@ using base::Deadline;
 
 namespace {
 
-// As the process ends the driver does so too.
+// The driver ends when the process exits.
 bool has_ended(const cuda::Driver& driver) {
   int device = 0;
   return driver.ctx_get_device(&device) == cuda::Result::kDeinitialized;
@@ -19,7 +19,7 @@ bool has_ended(const cuda::Driver& driver) {
 
 }  // namespace
 
-// Nobody else moves them meanwhile.
+// Moves them, because no other thread does meanwhile.
 void DeviceCalls::finish_staged() noexcept {
   owner_.runner().advance_until([this] {
     return relay_.is_idle() &&
@@ -28,15 +28,15 @@ void DeviceCalls::finish_staged() noexcept {
   });
 }
 
-// The other ends of messages that have gone are on their way to say so.
+// The envelopes of the other ends are on their way.
 void DeviceCalls::finish_envelopes() noexcept {
   if (!staging_) return;
   owner_.runner().advance_until([this] { return envelopes_.is_idle(); },
                                 Deadline::in(owner_.deadline()));
 }
 
-// What is on the GPU ends by itself, or the watch ends it; but what the program has put there
-// before it may take any time.
+// Work on the GPU ends by itself, or the watch ends it. But earlier work of the program may take
+// any time.
 void DeviceCalls::await_last() {
   const Duration allowed = owner_.deadline();
   const Deadline deadline = Deadline::in(allowed);
@@ -68,12 +68,12 @@ void DeviceCalls::count_streams() noexcept {
 
 void DeviceCalls::finish() noexcept {
   if (!staging_) return;
-  // What is waited for here is no part of what other streams capture.
+  // Waits here must not be part of a capture of other streams.
   const cuda::OutsideCapture outside(device_->driver());
   finish_staged();
   await_last();
   count_streams();
-  owner_.runner().advance(true);  // what has come of envelopes is compared
+  owner_.runner().advance(true);  // compares the envelopes that have arrived
   if (watch_) watch_->look_at_result();
 }
 

@@ -22,13 +22,13 @@ bool equal(const cuda::Uuid& a, const cuda::Uuid& b) {
 }
 
 bool has_mps(const cuda::DeviceContext& device) {
-  int mps = 0;  // a driver that does not know the question leaves it so
+  int mps = 0;  // a driver that does not know the attribute leaves 0
   device.driver().device_get_attribute(&mps, cuda::DeviceAttribute::kMps, device.ordinal());
   return mps != 0;
 }
 
-// How many streams of a process its driver serves side by side; for a bad value, which the driver
-// passes over, its default. NVIDIA's MPS shares 96 between 48 processes.
+// Returns how many streams of a process the driver runs concurrently. The driver ignores an invalid
+// value and uses its default. NVIDIA's MPS shares 96 among 48 processes.
 int connections(bool mps) {
   constexpr const char* kName = "CUDA_DEVICE_MAX_CONNECTIONS";
   constexpr int kMost = 32;
@@ -40,8 +40,8 @@ int connections(bool mps) {
   }
 }
 
-// Processes take turns but under NVIDIA's MPS, which serves 48. Streams that share a connection
-// wait for each other; a rank has about two streams.
+// Processes take turns, except under NVIDIA's MPS, which serves 48. Streams that share a connection
+// wait for each other. A rank has about two streams.
 int ranks_at_once(const DeviceSurroundings& surroundings, bool mps) {
   if (surroundings.threads()) return std::max(connections(mps) / 2, 1);
   return mps ? 48 : 1;
@@ -144,7 +144,7 @@ DeviceEngines::DeviceEngines(DeviceSurroundings& surroundings,
   const DeviceAgreement agreed = agree(said.facts);
   relayed_ = agreed.relayed;
   by_crowded_threads_ = surroundings.threads() && agreed.ranks_a_gpu > 1;
-  // Who asks for engines of GPUs alone has them, whatever comes of it.
+  // A user who asks only for engines for GPUs gets them in any case.
   const bool asked_for = is_of_gpus(*surroundings.providers().front());
   in_turns_ = (agreed.in_turns || by_crowded_threads_) && !asked_for;
   if (by_crowded_threads_ && agreed.mps) {
@@ -211,7 +211,7 @@ std::optional<double> DeviceEngines::microseconds(std::string_view name,
 }
 
 engine::DeviceEngine* DeviceEngines::messenger() const noexcept {
-  // The two ends of a message do not meet on the host before a kernel waits for the other.
+  // The two ends of a message do not synchronize on the host before a kernel waits.
   const bool waits_here = by_crowded_threads_ && in_turns_;
   const auto found = std::ranges::find_if(entries_, [&](const Entry& entry) {
     return entry.engine->has_messages() && !(waits_here && entry.engine->meets_on_device());

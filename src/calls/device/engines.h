@@ -1,4 +1,4 @@
-// Which engines of GPUs a communicator has, found out by all its ranks together.
+// The engines for GPUs that a communicator has. All its ranks determine them together.
 #pragma once
 
 #include <memory>
@@ -15,30 +15,31 @@
 
 namespace hocket::device {
 
-// What a rank tells the others of its GPU, in front of the engines' cards. A value of fixed size,
-// as it travels.
+// A rank's facts about its GPU, which it sends to the others before the engines' cards. A value of
+// fixed size.
 struct DeviceFacts {
   cuda::Uuid uuid{};
-  std::int32_t relayed = 0;  // 1: messages have gone by the host
-  std::int32_t crowd = 1;    // how many ranks of its process there are to a GPU
-  std::int32_t at_once = 1;  // how many ranks a GPU runs side by side
+  std::int32_t relayed = 0;  // 1: the host has carried messages
+  std::int32_t crowd = 1;    // number of ranks of its process on one GPU
+  std::int32_t at_once = 1;  // number of ranks that the GPU runs at the same time
   std::int32_t mps = 0;      // 1: NVIDIA's MPS runs there
-  std::uint64_t costs = 0;   // the table's hash
+  std::uint64_t costs = 0;   // hash of the cost table
 };
 
-// What is agreed by all: equal on all ranks. A value.
+// The facts that all ranks agree on. A value.
 struct DeviceAgreement {
-  int ranks_a_gpu = 1;       // the most that share one, with those of other groups in a process
-  bool shares_gpu = false;   // two ranks of the group have one
-  bool in_turns = false;     // ranks that share one do not all run at the same time
-  bool mps = false;          // on any rank's GPU
-  bool relayed = false;      // messages of any rank have gone by the host
-  int differing_costs = -1;  // a rank whose table of costs differs from rank 0's, or -1
+  int ranks_a_gpu = 1;       // largest number of ranks on one GPU, including other groups of the
+                             // process
+  bool shares_gpu = false;   // two ranks of the group share a GPU
+  bool in_turns = false;     // ranks that share a GPU do not all run at the same time
+  bool mps = false;          // on at least one rank's GPU
+  bool relayed = false;      // the host has carried messages of a rank
+  int differing_costs = -1;  // a rank whose cost table differs from rank 0's, or -1
 };
 DeviceAgreement agree(const std::vector<DeviceFacts>& facts);
 
-// A resource: the engines, best first on ties, and which of them have been connected. One thread at
-// a time.
+// A resource: the engines, in the order for equal scores, and the set of connected ones. One thread
+// at a time.
 class DeviceEngines {
  public:
   DeviceEngines(DeviceSurroundings& surroundings,
@@ -47,22 +48,24 @@ class DeviceEngines {
                 bool relayed,
                 const engine::Gather& gather);
 
-  // Whether messages of any rank had gone by the host.
+  // Returns whether the host had carried messages of any rank.
   bool relayed() const noexcept { return relayed_; }
-  // Whether threads of a process are ranks that share a GPU.
+  // Returns whether ranks that are threads of one process share a GPU.
   bool by_crowded_threads() const noexcept { return by_crowded_threads_; }
-  // The best for such calls; null where the host has to carry them, or is better: kernels that
-  // wait for each other while their processes take turns on a GPU take milliseconds, and those of
-  // threads hold up the driver. `captured`: into a graph, as only GPUs can.
+  // Returns the best engine for such a call. Null if the host must carry it, or is faster. Kernels
+  // that wait for each other take milliseconds if their processes take turns on a GPU. Kernels of
+  // threads block the driver. `captured`: the call is captured into a graph, which only GPUs can
+  // carry.
   engine::DeviceEngine* choose(const engine::Signature& signature, bool captured) const noexcept;
-  // The first that carries messages and works, or null.
+  // Returns the first engine that carries messages and works, or null.
   engine::DeviceEngine* messenger() const noexcept;
   bool is_connected(const engine::DeviceEngine& engine) const noexcept;
-  // Whether one is connected that `meets_on_device`.
+  // Returns whether a connected engine `meets_on_device`.
   bool any_meets() const noexcept;
-  // Collective. False, on all ranks, where it does not work on one of them: then it is gone.
+  // Connects an engine. Collective. Returns false on all ranks, and removes the engine, if it fails
+  // on one of them.
   bool connect(engine::DeviceEngine& engine, const engine::Introduction& introduction);
-  // What is there, and why the rest is not: "nccl", "peer: ...".
+  // Returns the available engines, and why others are missing: "nccl", "peer: ...".
   const std::vector<std::string>& notes() const noexcept { return notes_; }
 
  private:
@@ -70,7 +73,7 @@ class DeviceEngines {
     std::unique_ptr<engine::DeviceEngine> engine;
     bool connected = false;
   };
-  // What all ranks say of themselves and, by engine, of each of these. Collective.
+  // The facts of all ranks: about themselves and, for each engine, about each rank. Collective.
   struct Said {
     std::vector<DeviceFacts> facts;
     std::vector<std::vector<engine::DeviceCard>> cards;
@@ -79,11 +82,11 @@ class DeviceEngines {
                        const DeviceFacts& own,
                        const engine::ProviderList& providers,
                        const cuda::DeviceContext& device);
-  // Makes those that groups like this have; the notes learn why others are not among them.
+  // Makes the engines for such a group. The notes record why others are missing.
   void make(const engine::ProviderList& providers, engine::DeviceSite site, const Said& said);
   void add(std::unique_ptr<engine::DeviceEngine> engine);
 
-  // As measured; absent: it was not.
+  // Returns the measured time of a call. Absent: it was not measured.
   std::optional<double> microseconds(std::string_view name,
                                      const engine::Signature& signature) const;
 
@@ -92,7 +95,7 @@ class DeviceEngines {
   bool relayed_ = false;
   bool in_turns_ = false;
   bool by_crowded_threads_ = false;
-  std::string never_meet_;  // why kernels of different ranks cannot wait for each other; or empty
+  std::string never_meet_;  // why kernels of different ranks cannot wait for each other; or ""
   std::vector<Entry> entries_;
   std::vector<std::string> notes_;
 };

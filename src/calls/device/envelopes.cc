@@ -12,21 +12,21 @@ namespace {
 
 constexpr engine::Tag kTag = engine::kStagedTag + 1;
 
-// As it travels.
+// The contents of an envelope, as it is sent.
 struct Told {
   std::uint64_t count = 0;
   std::uint32_t dtype = 0;
   std::uint32_t unused = 0;
 };
 
-// One that is under way, which outlives the call that began it.
+// An envelope in transfer. It outlives the call that began it.
 struct Letter {
   Envelope envelope;  // the message's own
   Told told = {};
   std::shared_ptr<void> open = {};  // see DeviceEnvelopes
 
   std::span<std::byte> bytes() { return std::as_writable_bytes(std::span(&told, 1)); }
-  // Throws EnvelopeMismatch where it says something else than is waited for.
+  // Throws EnvelopeMismatch if it differs from the expected message.
   void compare(int sender) const {
     Envelope came = envelope;
     came.peer = sender;
@@ -42,7 +42,7 @@ Envelope inner(int peer, ConstArrayView array) {
   return {.peer = peer, .tag = engine::kStagedTag, .dtype = array.dtype(), .count = array.count()};
 }
 
-// `who`: learns whom it came from.
+// `who` gets the source.
 Task meet(call::OwnedMessage message,
           std::shared_ptr<Letter> letter,
           bool sends,

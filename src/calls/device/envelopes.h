@@ -1,5 +1,5 @@
-// What the two ends of a message between GPUs say of it to each other on the host: engines move
-// bytes and compare nothing, and streams cannot ask who has sent.
+// The envelopes that the two ends of a message between GPUs exchange on the host. Engines move
+// bytes without comparing anything, and streams cannot determine a sender.
 #pragma once
 
 #include <memory>
@@ -12,25 +12,25 @@ class Core;
 
 namespace hocket::device {
 
-// A resource, one a communicator; guarded by the communicator's turn. Messages of two ranks meet
-// here in the order in which their GPUs' meet. Ends that differ end the communicator, as a
-// Mismatch.
+// A resource, one for each communicator; the communicator's turn guards it. Envelopes between two
+// ranks are matched in the order in which their GPUs match the messages. Ends that differ end the
+// communicator with a Mismatch.
 class DeviceEnvelopes {
  public:
   explicit DeviceEnvelopes(call::Core& owner) : owner_(owner) {}
 
-  // Tells the receiver what will come. Waits for nobody.
+  // Sends the envelope to the receiver. Does not wait.
   void announce(const Outgoing& message);
-  // Compares what is to come with what the sender says, now or when it does.
+  // Compares the expected message with the sender's envelope, now or when it arrives.
   void expect(const Incoming& message);
-  // Waits until any rank has announced what is to come; which one.
+  // Waits until any rank has announced the message, and returns that rank.
   int await_any(const Incoming& message, Duration allowed);
-  // Whether all have met.
+  // Returns whether all envelopes have been matched.
   bool is_idle() const noexcept { return open_.use_count() == 1; }
 
  private:
   call::Core& owner_;
-  std::shared_ptr<void> open_ = std::make_shared<int>(0);  // held by those that have not met
+  std::shared_ptr<void> open_ = std::make_shared<int>(0);  // held by unmatched envelopes
 };
 
 }  // namespace hocket::device

@@ -1,4 +1,5 @@
-// What calls on GPUs need beside engines: the driver, what was measured of engines, NVSHMEM's heap.
+// The libraries and data for calls on GPUs besides engines: the driver, the cost table, NVSHMEM's
+// heap.
 #pragma once
 
 #include <memory>
@@ -13,19 +14,19 @@
 
 namespace hocket::device {
 
-// A resource: each is looked for once, when it is first asked for. Any thread.
+// A resource: each of them is loaded once, at its first use. Any thread may use it.
 class DeviceLibraries {
  public:
-  // `costs`: a file with a CostTable; empty: what `providers` ship. `folders`: where Python's
-  // packages have their libraries.
+  // `costs` is a file with a CostTable; empty: the tables that `providers` ship. `folders` are the
+  // library folders of Python packages.
   DeviceLibraries(std::string costs,
                   std::vector<std::string> folders,
                   engine::ProviderList providers);
 
   const cuda::FoundDriver& driver();
-  // Throws InvalidArgument where a file was named that is none.
+  // Throws InvalidArgument if the named file is not a cost table.
   const engine::CostTable& costs();
-  // The process's. Null: there is none, and why.
+  // Returns the process's heap. If there is none, returns null and sets `why_not`.
   std::shared_ptr<nvshmem::Heap> nvshmem(std::string& why_not) const;
 
  private:

@@ -1,5 +1,5 @@
-// Messages between two ranks' GPUs, which meet by their order alone: streams cannot look at tags.
-// Until a collective has introduced the GPUs to each other they go by the host.
+// Messages between two ranks' GPUs. They are matched only by their order, because streams cannot
+// read tags. They use the host until a collective call has connected the GPUs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,13 +18,14 @@ using engine::DeviceMessage;
 
 namespace {
 
-constexpr std::string_view kByHost = "host";  // in metrics, where an engine's name stands
+constexpr std::string_view kByHost = "host";  // stands in metrics in place of an engine's name
 
-// Engines take one message to, and one from, each rank at a time: the first ones, the second ones.
+// Engines take one message to and one from each rank at a time: first all first ones, then all
+// second ones.
 class Rounds {
  public:
   void add(DeviceMessage::Way way, int peer, void* data, std::size_t bytes) {
-    if (bytes == 0) return;  // nor does the other side
+    if (bytes == 0) return;  // the other side does the same
     peers_ |= DeviceWatch::peer_bit(peer);
     const std::size_t round = seen_[{way, peer}]++;
     if (round >= rounds_.size()) rounds_.emplace_back();
@@ -39,7 +40,7 @@ class Rounds {
   std::uint64_t peers_ = 0;
 };
 
-// What an engine shall carry. What is received into, by whatever way, is sent from a copy.
+// Returns the messages for an engine. An array that is also received into is sent from a copy.
 Rounds rounds_of(std::span<const Outgoing> outgoing,
                  std::span<const Incoming> incoming,
                  std::span<const Incoming> all_incoming,
@@ -78,8 +79,8 @@ int DeviceCalls::exchange(std::span<const Outgoing> outgoing,
   return from.empty() ? -1 : from.front().source;
 }
 
-// The two ends of each message meet on the host. Who sends what can come from anybody is known
-// then.
+// Matches the two ends of each message on the host. This determines the senders of messages from
+// any rank.
 std::vector<Incoming> DeviceCalls::tell_of_messages(std::span<const Outgoing> outgoing,
                                                     std::span<const Incoming> incoming,
                                                     const Launch& how) {
@@ -193,7 +194,7 @@ DeviceCalls::Launch DeviceCalls::put_messages(std::span<const Outgoing> outgoing
   return how;
 }
 
-// See stays_in_call: no stream waits for these messages, but this call.
+// See stays_in_call: no stream waits for these messages, only this call.
 void DeviceCalls::receive_in_place(std::span<const Incoming> incoming, const Launch& how) {
   if (incoming.empty()) return;
   std::shared_ptr<StagedExchange> staged;
@@ -236,15 +237,15 @@ void DeviceCalls::enqueue_messages(const std::vector<std::vector<DeviceMessage>>
   if (how.captured) watch_->note_captured(*messenger_);
 }
 
-// What waits for a stream, or for all work of the GPU as the driver does where memory is freed,
-// must not do so while a stream waits for messages, or calls (see finish_queue), that this thread
-// has to move.
+// Must be called before waiting for a stream, or for all work of the GPU as the driver does when
+// memory is freed. A stream may wait for messages or calls (see finish_queue) that this thread has
+// to move.
 void DeviceCalls::finish_relayed() {
   owner_.runner().advance_until([this] { return !relay_.holds_streams(); });
   owner_.require_usable();
 }
 
-// The ranks tell each other how many messages went by the host, so that both ends of one take the
+// Exchanges the number of messages that used the host, so that both ends of each message use the
 // same way.
 void DeviceCalls::settle_relay(const engine::Signature& shown) {
   const std::vector<DeviceRelay::Tally>& own = relay_.tallies();

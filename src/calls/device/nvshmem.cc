@@ -1,5 +1,5 @@
-// Symmetric memory from NVSHMEM's heap. NVSHMEM's calls wait for its PEs without an end, so all
-// ranks say that they are there, and how they are, before each.
+// Symmetric memory from NVSHMEM's heap. Calls of NVSHMEM wait for its PEs without limit. So before
+// each call all ranks report that they are there, and their state.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ std::shared_ptr<nvshmem::Heap> find_heap(DeviceSurroundings& surroundings) {
   return heap;
 }
 
-// A name for a world that somebody else has started: never 0.
+// Returns a number for a world that another program has started. It is never 0.
 std::uint64_t some_name() {
   std::random_device random;
   return std::uint64_t{random()} << 32 | random() | 1;
@@ -34,7 +34,7 @@ std::uint64_t some_name() {
 
 }  // namespace
 
-// Of all ranks. `heap`: this rank's, null where its facts say why not.
+// Gathers the facts of all ranks. `heap` is this rank's heap, or null if its facts say why.
 std::vector<nvshmem::Facts> DeviceCalls::gather_nvshmem(std::shared_ptr<nvshmem::Heap>& heap,
                                                         const Signature& shown,
                                                         std::optional<Duration> allowed) {
@@ -49,7 +49,7 @@ std::vector<nvshmem::Facts> DeviceCalls::gather_nvshmem(std::shared_ptr<nvshmem:
   return gather_values(own, shown, allowed);
 }
 
-// What comes next is the ranks' word that they have done it: until that is heard, all are needed.
+// In the next call the ranks report that they have done it. All are needed until then.
 nvshmem::Wait DeviceCalls::wait_for_nvshmem(const Signature& shown,
                                             std::optional<Duration> allowed) {
   const Duration patience = allowed.value_or(owner_.deadline());
@@ -63,8 +63,8 @@ nvshmem::Wait DeviceCalls::wait_for_nvshmem(const Signature& shown,
           .deadline = Deadline::in(patience)};
 }
 
-// A collective call of NVSHMEM, in which the others may be waiting for this rank: where it fails
-// here, this rank refuses the call that comes next, of which those who wait hear at once.
+// Makes a collective call of NVSHMEM, in which the others may wait for this rank. If it fails here,
+// this rank refuses the next call, and the waiting ranks learn of it at once.
 void DeviceCalls::in_nvshmem(const std::string& what,
                              const Signature& shown,
                              std::optional<Duration> allowed,
@@ -72,10 +72,10 @@ void DeviceCalls::in_nvshmem(const std::string& what,
   try {
     call(wait_for_nvshmem(shown, allowed));
   } catch (const DeviceError& error) {
-    owner_.require_usable();  // else it is the group's failure that was heard of
+    owner_.require_usable();  // otherwise the group's failure is thrown
     owner_.refuse(shown.kind, InvalidArgument(text_of_refusal(owner_.rank(), what, error.what())));
   } catch (const InvalidArgument&) {
-    // Another rank has refused that call, which says so here too when it is made.
+    // Another rank has refused that call. This rank gets the refusal when it makes the call.
   }
 }
 
@@ -98,7 +98,8 @@ void DeviceCalls::start_nvshmem(nvshmem::Heap& heap,
   tell(kWhat, "", shown, allowed);
 }
 
-// What all ranks have dropped: views go when they go, and NVSHMEM's free is collective.
+// Frees memory that all ranks have released. Views end at any time, but NVSHMEM's free is
+// collective.
 void DeviceCalls::take_back_dropped(nvshmem::Heap& heap,
                                     const Signature& shown,
                                     std::optional<Duration> allowed) {
@@ -158,7 +159,7 @@ std::shared_ptr<DeviceBlock> DeviceCalls::allocate_from_nvshmem(std::size_t byte
   tell(name, why_not, shown, allowed);
   const auto reached = gather_values(std::byte{parts.direct}, shown, allowed);
   parts.direct = std::ranges::all_of(reached, [](std::byte b) { return b != std::byte{0}; });
-  // The same on all ranks, as in `allocate`.
+  // The number is equal on all ranks, as in `allocate`.
   parts.id = owner_.ledger().last() << 16 ^ owner_.ledger().fingerprint();
   parts.memory = std::move(piece.lease);
   auto block = std::make_shared<DeviceBlock>(device_, std::move(parts));

@@ -1,5 +1,5 @@
-// Messages between GPUs by way of the host: where no engine of GPUs carries them, or none has been
-// found so far, as that takes a call that all ranks make.
+// Messages between GPUs through the host. They are used if no engine for GPUs carries messages, or
+// none is known yet, because that takes a collective call.
 #pragma once
 
 #include <cstdint>
@@ -16,27 +16,29 @@ class Core;
 
 namespace hocket::device {
 
-// A resource, one a communicator; guarded by the communicator's turn. Both ends of a message have
-// to go by the same way: those that one end took to the host before there was an engine, the other
-// end takes there too.
+// A resource, one for each communicator; the communicator's turn guards it. Both ends of a message
+// must use the same way. If one end used the host before there was an engine, the other end also
+// uses the host.
 class DeviceRelay {
  public:
   explicit DeviceRelay(call::Core& owner);
 
-  // Messages with one rank that went by the host. A value of fixed size, as it travels.
+  // The number of messages with one rank that used the host. A value of fixed size, which ranks
+  // exchange.
   struct Tally {
     std::uint32_t sent = 0;
     std::uint32_t received = 0;
   };
-  // By rank. There are some: `any`.
+  // Returns the tallies, by rank. `any` tells whether one is not zero.
   const std::vector<Tally>& tallies() const noexcept { return tallies_; }
   bool any() const noexcept { return last_ != 0; }
-  // Whether all that it has begun has ended.
+  // Returns whether all messages that it began have ended.
   bool is_idle() const noexcept { return begun_.use_count() == 1; }
-  // Once there is an engine: what each rank says of its messages with this one.
+  // Called when there is an engine. `theirs` has each rank's count of its messages with this rank.
   void settle(std::span<const Tally> theirs);
 
-  // How many of the next messages to, and from, a rank go by the host although there is an engine.
+  // Return how many of the next messages to and from a rank use the host although there is an
+  // engine.
   std::int64_t owed_to(int rank) const noexcept {
     return owed_[static_cast<std::size_t>(rank)].sent;
   }
@@ -44,11 +46,11 @@ class DeviceRelay {
     return owed_[static_cast<std::size_t>(rank)].received;
   }
 
-  // Whether a stream waits for messages that have not ended.
+  // Returns whether a stream waits for messages that have not ended.
   bool holds_streams() noexcept;
 
-  // Has the host carry messages that have been put on a stream; arrays that are sent are copied
-  // before anything comes. Their failures end the communicator.
+  // Makes the host carry messages that are on a stream. Arrays that are sent are copied before any
+  // message arrives. A failure ends the communicator.
   void exchange(const std::shared_ptr<StagedExchange>& staged,
                 std::span<const Outgoing> outgoing,
                 std::span<const Incoming> incoming,
@@ -65,8 +67,8 @@ class DeviceRelay {
   call::Core& owner_;
   std::vector<Tally> tallies_;
   std::vector<Tally> owed_;
-  std::vector<std::weak_ptr<StagedExchange>> awaited_;  // by streams
-  // Messages begin in the order of their calls. Each holds what counts them.
+  std::vector<std::weak_ptr<StagedExchange>> awaited_;  // that streams wait for
+  // Messages begin in the order of their calls. Each message shares ownership of its counter.
   std::uint64_t last_ = 0;
   std::shared_ptr<std::uint64_t> begun_ = std::make_shared<std::uint64_t>(0);
 };

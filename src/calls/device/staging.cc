@@ -15,12 +15,13 @@ namespace {
 constexpr std::size_t kLine = 64;
 constexpr std::size_t kSmallest = std::size_t{1} << 16;
 
-// The most at once: a stream's queue holds about a thousand entries, of which a call takes nine at
-// most; and what is page-locked is lost to everybody else. Two always may be under way.
+// Limits of the work in progress. A stream's queue holds about a thousand entries, and a call takes
+// at most nine. Page-locked memory is lost to all other programs. Two calls are always allowed.
 constexpr std::size_t kMostUnderWay = 64;
 constexpr std::size_t kMostBytesUnderWay = std::size_t{256} << 20;
 
-// Where the words are: what streams wait for, and what they write once copies are on the host.
+// Offsets of the words: one that streams wait for, and one that they write when copies are on the
+// host.
 constexpr std::size_t kRelease = 0;
 constexpr std::size_t kHere = 4;
 
@@ -48,8 +49,8 @@ void put_wait(const cuda::Driver& driver,
 
 std::size_t round_up(std::size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
 
-// Where what comes out lies in a call's buffer: apart from what goes in, even where that is
-// nothing, as two arrays at one address are one that is exchanged in place.
+// Returns the offset of the output in a call's buffer. It differs from the offset of the input even
+// if that is empty. Two arrays at one address would count as in place.
 std::size_t place_of_out(const Extents& extents) {
   return std::max(kLine, round_up(extents.in));
 }
@@ -105,7 +106,7 @@ void Staging::note_end(std::size_t bytes) noexcept {
 
 Staging::Kept Staging::take(std::size_t bytes) {
   for (Kept& kept : kept_) {
-    // Nobody else holds it, and its last copies have ended.
+    // It has no other owner, and its last copies have ended.
     if (kept.buffer->bytes() >= bytes && kept.buffer.use_count() == 1 && kept.back->passed()) {
       return kept;
     }
@@ -129,7 +130,8 @@ std::shared_ptr<StagedCall> Staging::prepare(const Call& call, int rank, int siz
   note_begin(kept.buffer->bytes());
   std::byte* in = kept.buffer->data();
   staged->call_.signature.memory = MemoryKind::kHost;
-  staged->call_.signature.symmetric = 0;  // the arrays are; peers do not reach the copies
+  staged->call_.signature.symmetric = 0;  // the arrays are symmetric, but peers do not reach the
+                                          // copies
   staged->call_.in = call.in == nullptr ? nullptr : in;
   staged->call_.out = call.out == nullptr ? nullptr : in + place_of_out(extents);
   return staged;
@@ -141,7 +143,7 @@ void Staging::copy_in(const StagedCall& staged, cuda::Stream stream) {
   const Call& call = staged.on_device_;
   std::byte* in = staged.buffer_->data();
   cuda::copy(driver, in, call.in, extents.in, stream);
-  // Where the parts have gaps, what lies there stays.
+  // Data in gaps between the parts stays unchanged.
   if (call.out_parts.bytes != nullptr) {
     cuda::copy(driver, in + place_of_out(extents), call.out, extents.out, stream);
   }
@@ -157,7 +159,7 @@ void Staging::copy_out(StagedCall& staged, cuda::Stream stream) {
 
 void Staging::give(StagedCall& staged, cuda::Stream stream) {
   copy_in(staged, stream);
-  staged.back_->record(stream);  // where it ends before its copies do
+  staged.back_->record(stream);  // for a call that ends before its copies
 }
 
 void Staging::land(StagedCall& staged, cuda::Stream stream) {
@@ -172,7 +174,7 @@ void Staging::bring(StagedCall& staged, cuda::Stream stream) {
 
 void Staging::take_back(StagedCall& staged, cuda::Stream stream) { copy_out(staged, stream); }
 
-// The buffer, with places for all that goes out and comes in.
+// Makes the buffer, with space for all outgoing and incoming data.
 std::shared_ptr<StagedExchange> Staging::lay_out(std::span<const Outgoing> outgoing,
                                                  std::span<const Incoming> incoming) {
   std::size_t bytes = kLine;
@@ -262,7 +264,7 @@ bool Staging::is_here(std::uint32_t ticket) const noexcept {
 
 void Staging::set(std::uint32_t ticket) noexcept {
   const std::atomic_ref word = word_of(words_, kRelease);
-  // Calls end in their order; those that are given up, in any.
+  // Calls end in their order; cancelled calls end in any order.
   std::uint32_t seen = word.load(std::memory_order_relaxed);
   while (static_cast<std::int32_t>(ticket - seen) > 0 &&
          !word.compare_exchange_weak(seen, ticket, std::memory_order_release)) {

@@ -1,9 +1,9 @@
-// Device arrays by way of the host: what no engine of GPUs carries, those of the host do, on copies
-// in page-locked memory.
+// Calls on GPUs' arrays through the host, if no engine for GPUs carries them. The host's engines
+// carry them on copies in page-locked memory.
 //
-// Whoever carries them makes no call of the driver: another thread may wait in one, such as a copy
-// to memory that is not page-locked, for the very stream that waits here. The two sides tell each
-// other by words in the host's memory.
+// The threads that carry such a call make no call of the driver. Another thread may wait in the
+// driver, for example in a copy to pageable memory, for the same stream that waits here. The two
+// sides communicate by words in the host's memory.
 #pragma once
 
 #include <atomic>
@@ -21,28 +21,31 @@ namespace hocket::device {
 
 class Staging;
 
-// Bytes that a call reads of `in` and writes of `out` on this rank, from their addresses on.
+// The bytes that a call reads from `in` and writes to `out` on this rank.
 struct Extents {
   std::size_t in = 0;
   std::size_t out = 0;
 };
 Extents extents_of(const engine::Call& call, int rank, int size);
 
-// A resource: one call's way. On its stream stand, in this order: copies to the host, a word that
-// they are there, a wait for another word, copies back. In between the call is carried on the host,
-// and the word is set, also when it fails or is cancelled, so that the stream never hangs.
+// A resource: one call through the host. Its stream contains, in order:
 //
-// The wait is put there when the call is under way already. What comes behind it may keep whoever
-// puts it waiting until no stream waits, as another thread frees memory (docs/gpu.md).
+//   copies to the host | write the word "here" | wait for the word "release" | copies back
+//
+// In between the host carries the call. It sets "release" in any case, also after a failure or
+// cancellation, so the stream never hangs.
+//
+// The wait is enqueued when the call is already in progress. A thread that enqueues work behind it
+// may block until no stream waits, if another thread frees memory (docs/gpu.md).
 class StagedCall final : public call::Carrying {
  public:
   ~StagedCall() override;
 
-  // The call on the host's copies.
+  // Returns the call on the host's copies.
   const engine::Call& call() const noexcept { return call_; }
-  // Whether what goes in has been copied.
+  // Returns whether the inputs have been copied.
   bool is_here() const noexcept;
-  // Carries it by `engine`, once the copies have come.
+  // Carries the call by `engine`, after the copies have arrived.
   engine::Task carry(engine::CollectiveEngine& engine,
                      const engine::Call& call,
                      std::function<void()> arrived) override;
@@ -51,7 +54,7 @@ class StagedCall final : public call::Carrying {
  private:
   friend class Staging;
   StagedCall() = default;
-  void release() noexcept;  // the stream
+  void release() noexcept;  // of the stream
 
   std::shared_ptr<Staging> staging_;
   engine::Call call_;
@@ -60,25 +63,27 @@ class StagedCall final : public call::Carrying {
   std::uint32_t ticket_ = 0;
   bool released_ = false;
   bool awaited_ = false;
-  // The two lie in one buffer; it is used anew once `back_` has passed.
+  // Both copies lie in one buffer, which is reused when `back_` has passed.
   std::shared_ptr<cuda::HostBuffer> buffer_;
   std::shared_ptr<cuda::OwnedEvent> back_;
 };
 
-// A resource, shared by the messages of one exchange. On its stream stand, in this order: copies of
-// what goes out, a word that they are there, a wait for another word, copies of what comes in. That
-// word is set when the last message has ended, well or not.
+// A resource that the messages of one exchange share. Its stream contains, in order:
+//
+//   copies of outgoing data | write "here" | wait for "release" | copies of incoming data
+//
+// "release" is set when the last message has ended, with or without error.
 class StagedExchange {
  public:
   ~StagedExchange();
 
-  // Whether what goes out has been copied.
+  // Returns whether the outgoing data has been copied.
   bool is_here() const noexcept;
-  // The host's copies, in the order of the messages.
+  // Return the host's copies, in the order of the messages.
   const std::vector<std::byte*>& outgoing() const noexcept { return outgoing_; }
   const std::vector<std::byte*>& incoming() const noexcept { return incoming_; }
 
-  // A value: where what comes in is, also when the last message has ended.
+  // The position of incoming data, valid also after the last message has ended. A value.
   struct Landing {
     std::shared_ptr<cuda::HostBuffer> buffer;
     std::shared_ptr<cuda::OwnedEvent> back;
@@ -97,30 +102,30 @@ class StagedExchange {
   std::vector<std::byte*> incoming_;
 };
 
-// A resource, one a communicator: buffers, and the words of calls. One thread at a time, but for
-// the words and the ends of what was begun. The driver may keep whoever begins waiting, until what
-// was begun earlier has ended.
+// A resource, one for each communicator: buffers, and the words of calls. One thread at a time uses
+// it, except for the words and the ends of calls. The driver may block a thread that begins a call
+// until earlier calls have ended.
 class Staging : public std::enable_shared_from_this<Staging> {
  public:
   explicit Staging(std::shared_ptr<const cuda::DeviceContext> device);
 
-  // Whether as much is under way, with streams that wait for it, as there should be at once.
+  // Returns whether enough calls that streams wait for are in progress.
   bool is_full() const noexcept;
 
-  // The device is current in all that follows. `size`: of the group. May allocate.
+  // The device is current in the functions below. `size` is that of the group. They may allocate.
   std::shared_ptr<StagedCall> prepare(const engine::Call& call, int rank, int size);
-  // Puts the copies to the host on the stream.
+  // Enqueues the copies to the host.
   void give(StagedCall& staged, cuda::Stream stream);
   std::shared_ptr<StagedExchange> give(std::span<const Outgoing> outgoing,
                                        std::span<const Incoming> incoming,
                                        cuda::Stream stream);
-  // Puts the wait and the copies back there, once the call, or the messages, are under way.
+  // Enqueues the wait and the copies back. The call, or the messages, must be in progress.
   void land(StagedCall& staged, cuda::Stream stream);
   void land(const StagedExchange::Landing& landing,
             std::span<const Incoming> incoming,
             cuda::Stream stream);
-  // The same where no stream waits: whoever calls does. `take_back` comes when the call, or the
-  // messages, have ended well.
+  // Do the same without a wait on the stream: the caller waits. `take_back` follows when the call,
+  // or the messages, have succeeded.
   void bring(StagedCall& staged, cuda::Stream stream);
   void take_back(StagedCall& staged, cuda::Stream stream);
   std::shared_ptr<StagedExchange> bring(std::span<const Incoming> incoming, cuda::Stream stream);
@@ -151,7 +156,7 @@ class Staging : public std::enable_shared_from_this<Staging> {
   std::uint32_t tickets_ = 0;
   std::vector<Kept> kept_;
   std::atomic<std::size_t> under_way_{0};        // calls and exchanges that streams wait for
-  std::atomic<std::size_t> bytes_under_way_{0};  // of the host's memory, for these
+  std::atomic<std::size_t> bytes_under_way_{0};  // bytes of the host's memory in these
 };
 
 }  // namespace hocket::device

@@ -5,7 +5,7 @@
 namespace hocket::device {
 namespace {
 
-// By either name. It is never destroyed, and the same one in all threads.
+// Recognizes both names of the default stream. It is never destroyed, and the same in all threads.
 bool is_default(cuda::Stream stream) { return reinterpret_cast<std::uintptr_t>(stream) <= 1; }
 
 }  // namespace
@@ -26,7 +26,7 @@ void StreamOrder::follow(cuda::Stream stream) {
   mark().hold(stream);
 }
 
-// A stream that its owner may destroy cannot be asked later.
+// The mark is recorded now, because the owner may destroy the stream later.
 void StreamOrder::leave_mark(cuda::Stream stream) {
   last_stream_ = stream;
   is_marked_ = !is_default(stream);

@@ -1,4 +1,5 @@
-// The order of a communicator's calls on its GPU: each follows the last, whatever their streams.
+// The order of a communicator's calls on its GPU: each call follows the previous one, on any
+// streams.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +11,17 @@
 
 namespace hocket::device {
 
-// A resource, guarded by the communicator's turn; its GPU is current whenever it is used. Throws
-// DeviceError.
+// A resource; the communicator's turn guards it. Its GPU must be current. It throws DeviceError.
 class StreamOrder {
  public:
   explicit StreamOrder(std::shared_ptr<const cuda::DeviceContext> device)
       : device_(std::move(device)) {}
 
-  // What is put on `stream` from here on waits for the last call.
+  // Makes later work of `stream` wait for the last call.
   void follow(cuda::Stream stream);
-  // The last call is what has been put on `stream` so far.
+  // Makes the current work of `stream` the last call.
   void leave_mark(cuda::Stream stream);
-  // Waits for the last call, well ended or not; false at the deadline.
+  // Waits until the last call has ended, with or without error. Returns false at the deadline.
   bool await_last(base::Deadline deadline);
 
  private:
@@ -30,9 +30,9 @@ class StreamOrder {
 
   const std::shared_ptr<const cuda::DeviceContext> device_;
   std::optional<cuda::Stream> last_stream_;
-  std::optional<std::uint64_t> last_number_;  // of that stream; absent: not known
+  std::optional<std::uint64_t> last_number_;  // of that stream; absent: unknown
   std::unique_ptr<cuda::OwnedEvent> mark_;
-  bool is_marked_ = false;  // `mark_` lies behind the last call
+  bool is_marked_ = false;  // `mark_` is recorded behind the last call
 };
 
 }  // namespace hocket::device

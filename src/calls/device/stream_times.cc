@@ -32,7 +32,7 @@ void StreamTimes::look() noexcept {
       ended.counted.end_after(ended.span->end.since(ended.span->begin));
       free_.push_back(std::move(ended.span));
     }
-  } catch (const std::exception&) {  // the GPU has failed: whoever calls next is told
+  } catch (const std::exception&) {  // the GPU has failed; the next call reports it
     running_.clear();
   }
 }

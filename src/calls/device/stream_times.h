@@ -1,4 +1,4 @@
-// How long calls run on their streams, for the metrics of a job that keeps them.
+// The run times of calls on their streams, for a job that keeps metrics.
 #pragma once
 
 #include <deque>
@@ -10,26 +10,26 @@
 
 namespace hocket::device {
 
-// A resource, guarded by the communicator's turn; its GPU is current whenever it is used. Nothing
-// of it waits: who makes the next call counts those that have ended meanwhile.
+// A resource; the communicator's turn guards it. Its GPU must be current. Nothing here waits: the
+// next call counts the calls that have ended meanwhile.
 class StreamTimes {
  public:
   explicit StreamTimes(std::shared_ptr<const cuda::DeviceContext> device)
       : device_(std::move(device)) {}
 
-  // What `put` puts on `stream` is one call, or messages that begin together. Throws what it
-  // throws.
+  // Times the work that `put` enqueues on `stream`: one call, or messages that begin together.
+  // Throws what `put` throws.
   template <typename Put>
   void take(cuda::Stream stream, call::CountedTogether counted, Put&& put) {
     begin(stream);
     put();
     end(stream, std::move(counted));
   }
-  // Counts those that have ended.
+  // Counts the calls that have ended.
   void look() noexcept;
 
  private:
-  // Two marks with time stamps.
+  // Two events with time stamps.
   struct Span {
     cuda::OwnedEvent begin, end;
   };
@@ -42,7 +42,7 @@ class StreamTimes {
   void end(cuda::Stream stream, call::CountedTogether counted);
 
   const std::shared_ptr<const cuda::DeviceContext> device_;
-  std::unique_ptr<Span> next_;  // its first mark lies on a stream, once `begin` has been called
+  std::unique_ptr<Span> next_;  // `begin` has recorded its first event on a stream
   std::deque<Running> running_;
   std::vector<std::unique_ptr<Span>> free_;
 };

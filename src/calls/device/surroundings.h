@@ -1,4 +1,4 @@
-// What calls on GPUs need of the process that they are made in, beside what every call needs.
+// The services of the process that calls on GPUs use, in addition to those that all calls use.
 #pragma once
 
 #include <memory>
@@ -11,25 +11,25 @@
 
 namespace hocket::device {
 
-// Any thread.
+// An interface. Any thread may use it.
 class DeviceSurroundings : public call::Surroundings {
  public:
-  // How many ranks the job has; whether they are threads of one process.
+  // Return the number of ranks of the job, and whether they are threads of one process.
   virtual int size() const noexcept = 0;
   virtual bool threads() const noexcept = 0;
-  // Those that the job has chosen, the best first.
+  // Returns the providers that the job has chosen, best first.
   virtual const engine::ProviderList& providers() const noexcept = 0;
-  // What drives GPUs, looked for when it is first asked for.
+  // Returns the libraries for GPUs, which are loaded at their first use.
   virtual DeviceLibraries& device_libraries() noexcept = 0;
-  // Symmetric memory of GPUs, of all communicators.
+  // Returns the symmetric memory of GPUs of all communicators.
   virtual DeviceBlocks& device_blocks() noexcept = 0;
-  // The GPU of a rank that does not say.
+  // Returns the GPU of a rank that does not specify one.
   virtual int default_device() = 0;
-  // Has the progress thread look at it for as long as it lives; has it look now.
+  // Register an object with the progress thread for its lifetime, and make the thread look now.
   virtual void attend(std::weak_ptr<call::Attended> attended) = 0;
   virtual void look_again() noexcept = 0;
-  // Has `core` end its calls on GPUs before the process does. To be called when the driver has
-  // been started, whose own end comes earlier otherwise.
+  // Makes `core` end its calls on GPUs before the process exits. It must be called after the driver
+  // has started, because exit handlers run in reverse order.
   virtual void finish_at_exit(std::weak_ptr<call::Core> core) = 0;
 };
 

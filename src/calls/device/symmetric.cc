@@ -1,4 +1,4 @@
-// Memory on every rank's GPU, mapped by all: made by all ranks together, each of which may fail.
+// Memory on every rank's GPU, mapped by all. All ranks make it together, and each of them may fail.
 #include <fmt/format.h>
 
 #include "calls/device/calls.h"
@@ -15,7 +15,7 @@ std::string DeviceCalls::text_of_refusal(int rank,
   return fmt::format("rank {} has no symmetric memory for {}: {}", rank, what, why_not);
 }
 
-// Collective: where a rank has a reason why not, all throw it.
+// Collective: if one rank has a reason to fail, all throw it.
 void DeviceCalls::tell(const std::string& what,
                        const std::string& why_not,
                        const engine::Signature& shown,
@@ -75,7 +75,8 @@ std::shared_ptr<DeviceBlock> DeviceCalls::allocate(std::size_t bytes,
     why_not = error.what();
   }
   tell(name, why_not, shown, allowed);
-  // All have made the same number of blocks with these ranks: its sequence number tells it apart.
+  // All ranks have made the same number of blocks with these ranks, so the sequence number is
+  // unique.
   const std::uint64_t id = owner_.ledger().last() << 16 ^ owner_.ledger().fingerprint();
   const auto memory = std::make_shared<std::vector<cuda::Mapping>>(std::move(pieces));
   DeviceBlockParts parts{.id = id,

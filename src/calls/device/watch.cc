@@ -15,24 +15,24 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Calls with marks that may be under way. A stream's queue holds about a thousand entries, of which
-// such a call takes five or more, and the driver keeps whoever fills it, past every deadline.
+// Limit of calls with marks in progress. A stream's queue holds about a thousand entries, and such
+// a call takes five or more. The driver blocks a thread that fills the queue, beyond any deadline.
 constexpr std::uint32_t kMostOutstanding = 128;
 
-// How often to look while calls are under way, and for how long after the last.
+// Interval of looks while calls are in progress, and for how long after the last call.
 constexpr auto kTick = milliseconds(10);
 constexpr auto kActive = milliseconds(500);
-// How often where a replayed graph may be at work of which nobody tells.
+// Interval of looks while a replayed graph may be running, which is not announced.
 constexpr auto kIdleTick = milliseconds(50);
-// How long a call may still take to end well after a peer that it may have needed is gone, suddenly
-// or not.
+// The time in which a call may still succeed after the loss of a peer that it may need: a sudden
+// loss, or a clean exit.
 constexpr auto kDiedGrace = milliseconds(5);
 constexpr auto kLeftGrace = milliseconds(300);
 
-// A kernel that has told nothing for so long waits no more. It may have to take turns on its GPU.
+// A kernel that has not reported for so long waits no more. It may have to take turns on its GPU.
 constexpr auto kQuiet = milliseconds(500);
 
-constexpr std::size_t kEnded = 64;  // where the second word lies
+constexpr std::size_t kEnded = 64;  // offset of the second word
 
 std::uint32_t read(const std::byte* word) noexcept {
   auto* at = reinterpret_cast<std::uint32_t*>(const_cast<std::byte*>(word));
@@ -70,7 +70,7 @@ void DeviceWatch::note_captured(const engine::DeviceEngine& engine) noexcept {
 }
 
 void DeviceWatch::close() noexcept {
-  std::unique_ptr<cuda::HostBuffer> words;  // goes without the lock
+  std::unique_ptr<cuda::HostBuffer> words;  // destroyed without the lock
   const std::lock_guard lock(mutex_);
   words.swap(words_);
   engines_.clear();
@@ -107,7 +107,7 @@ bool DeviceWatch::is_ahead() const noexcept {
   if (last_mark_.load(std::memory_order_relaxed) - ended() >= kMostOutstanding) return true;
   const std::uint64_t next = index_.load(std::memory_order_relaxed) + 1;
   for (int i = 0; i < control_->size(); ++i) {
-    // Of ranks on other hosts nobody compares these.
+    // Other hosts do not compare the announcements of this rank.
     if (i != control_->rank() && control_->is_here(i) &&
         control_->device_calls(i) + control::kDeviceCalls <= next) {
       return true;
@@ -202,7 +202,7 @@ Deadline DeviceWatch::tick() noexcept {
   if (now - active_ < kActive) return Deadline::at(now + (hurries ? milliseconds(1) : kTick));
   if (any_gentle_ || may_replay_) return Deadline::at(now + kIdleTick);
   asleep_.store(true);
-  // A call that came meanwhile may have found it awake.
+  // A call that arrived meanwhile may have found the thread awake.
   if (index_.load(std::memory_order_seq_cst) != index) return Deadline::at(now);
   return Deadline::never();
 }
@@ -210,7 +210,7 @@ Deadline DeviceWatch::tick() noexcept {
 void DeviceWatch::look(Clock::time_point now) {
   if (ended_engines_) return;
   if (control_->failed()) return end_engines();
-  // Ranks of other hosts tell of their calls when they are asked.
+  // Ranks of other hosts report their calls only when they are asked.
   if (pending()) control_->ask();
   look_at_losses(now);
   look_at_problems(now);
@@ -253,8 +253,8 @@ std::optional<DeviceWatch::Lost> DeviceWatch::find_lost(const Watched& what) con
   return found;
 }
 
-// Engines that spare what needs no peer are told at once; with the others a call gets the time to
-// end that it takes where nobody is needed any more.
+// Engines that spare calls without need of peers are told at once. With the others, a call gets the
+// time that it needs to end if it needs no peer any more.
 void DeviceWatch::look_at_losses(Clock::time_point now) {
   const std::uint32_t losses = control_->host().losses();
   if (losses != losses_seen_) {
@@ -266,7 +266,7 @@ void DeviceWatch::look_at_losses(Clock::time_point now) {
   if (!lost_at_) return;
   if (const auto what = pending() ? watched(ended() + 1) : std::nullopt) end_if_lost(*what, now);
   if (ended_engines_ || !may_replay_) return;
-  // A replay may need whoever has died; who has left in good order had ended its own before.
+  // A replay may need the rank that died. A rank that left cleanly had ended its own replay before.
   const Watched any{.sequence = launched(index_.load(std::memory_order_acquire)).sequence.load()};
   if (const auto lost = find_lost({}); lost && lost->loss.sudden()) end_if_lost(any, now);
 }
@@ -282,7 +282,7 @@ void DeviceWatch::end_if_lost(const Watched& what, Clock::time_point now) {
         .signature = own ? own->signature : engine::Signature{}});
 }
 
-// True: it may have been a peer's death, which has yet to become known.
+// Returns true if a peer's death that is not known yet may be the cause.
 bool DeviceWatch::look_at_problems(Clock::time_point now) {
   bool doubts = false;
   for (engine::DeviceEngine* engine : engines_) {
@@ -325,7 +325,7 @@ void DeviceWatch::look_at_deadline(Clock::time_point now) {
     running_ = 0;
     return end(wait_, live::LongWait::End::kWell);
   }
-  // The last to begin is the one that runs: those before it on the stream have ended.
+  // The last mark that began belongs to the running call. Earlier calls on the stream have ended.
   if (started != running_) {
     running_ = started;
     running_since_ = now;
@@ -344,8 +344,8 @@ void DeviceWatch::end(std::optional<live::LongWait>& wait, live::LongWait::End h
   wait.reset();
 }
 
-// The program may wait for the stream, which tells nobody. Of messages the host hears, too: see
-// Core::look_at_streams.
+// Reports a long wait, because the program may wait for the stream, which tells nobody. For
+// messages the host reports too: see Core::look_at_streams.
 void DeviceWatch::look_at_wait(std::optional<live::LongWait>& wait,
                                std::uint64_t sequence) noexcept {
   if (!wait) wait.emplace(long_waits_, live::LongWait::Of::kStream);
@@ -353,14 +353,14 @@ void DeviceWatch::look_at_wait(std::optional<live::LongWait>& wait,
   wait->look({.sequence = sequence}, own ? own->signature : engine::Signature{});
 }
 
-// What engines that keep time wait for is known from the device alone.
+// The waits of engines that enforce time limits are known only from the device.
 void DeviceWatch::look_at_kernels(Clock::time_point now) noexcept {
   for (engine::DeviceEngine* engine : engines_) {
     const auto told = engine->waits();
     if (!told) continue;
     if (*told != told_) told_at_ = now;
     told_ = *told;
-    break;  // one of a communicator's engines tells
+    break;  // only one of a communicator's engines reports
   }
   const bool waits = told_.call != 0 && now - told_at_ < kQuiet;
   if (told_wait_ && (!waits || told_.call != told_call_)) {
@@ -379,8 +379,8 @@ control::Failure DeviceWatch::lateness_of_messages(std::uint64_t peers, Duration
           .text = "messages between GPUs did not finish within " + base::in_seconds(allowed)};
 }
 
-// What the communicator's thread compares when it comes next may be too late for those who wait on
-// their GPUs: others that announce something else, or refuse.
+// Compares calls here as well. The communicator's thread may compare them too late for ranks that
+// wait on their GPUs for another call, or for one that was refused.
 void DeviceWatch::look_at_calls() {
   const std::uint64_t last = index_.load(std::memory_order_acquire);
   if (last == 0) return;

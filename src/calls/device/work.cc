@@ -18,7 +18,7 @@ void EventPool::give_back(std::unique_ptr<cuda::OwnedEvent> event) noexcept {
   try {
     const std::lock_guard lock(mutex_);
     free_.push_back(std::move(event));
-  } catch (const std::bad_alloc&) {  // then it is destroyed
+  } catch (const std::bad_alloc&) {  // the event is destroyed
   }
 }
 

@@ -1,4 +1,4 @@
-// What a Work holds of a call that goes on on a GPU: a mark behind it on its stream.
+// The part of a Work for a call on a GPU: a mark behind the call on its stream.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace hocket::device {
 
-// A resource: events to be used again and again. Any thread.
+// A resource: reusable events. Any thread may use it.
 class EventPool {
  public:
   explicit EventPool(std::shared_ptr<const cuda::DeviceContext> device)
@@ -30,7 +30,7 @@ class EventPool {
 // A resource: the mark. One thread at a time.
 class DeviceWork final : public call::StreamMark {
  public:
-  // To be put on the stream by `put`.
+  // `put` must record it on the stream.
   DeviceWork(std::shared_ptr<EventPool> pool, cuda::Stream stream);
   ~DeviceWork() override;
   DeviceWork(const DeviceWork&) = delete;

@@ -1,6 +1,6 @@
-// What the library and its shims for MPI say to each other. MPI's types differ from one MPI to the
-// next, so each has a shim of its own, a small shared library compiled with that MPI's mpi.h, which
-// is loaded at run time. This header is all that both know.
+// The interface between the library and its MPI shims. Types differ between MPIs. So each MPI has
+// its own shim: a small shared library that is compiled with that MPI's mpi.h and loaded at run
+// time. This header is all that both sides share.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ enum class Collective : std::int32_t {
   kAllToAllV,
 };
 
-// One call on staged memory; counts and places are elements. A value.
+// One call on staged memory. Counts and places are in elements. A value.
 struct ShimCall {
   Collective kind = Collective::kBarrier;
   std::int32_t dtype = 0;  // hocket::DType
@@ -36,7 +36,7 @@ struct ShimCall {
   std::int32_t root = 0;
   const void* in = nullptr;
   void* out = nullptr;
-  // The array, or a rank's share; of v-forms this rank's own single part.
+  // Elements of the array, or of a rank's share. For v-forms, of this rank's own part.
   std::int32_t count = 0;
   const std::int32_t* in_counts = nullptr;
   const std::int32_t* in_places = nullptr;
@@ -44,18 +44,20 @@ struct ShimCall {
   const std::int32_t* out_places = nullptr;
 };
 
-// inout = in op inout, for what MPI has no operation.
+// Computes inout = in op inout, for operations that MPI lacks.
 using Fold =
     void (*)(std::int32_t dtype, std::int32_t op, void* inout, const void* in, std::size_t count);
 
-// What there is to do at the process's end, where `start` has initialised MPI.
+// The steps that remain when the process exits, if `start` has initialized MPI.
 struct LastSteps {
-  bool (*has_left)();             // whether requests were given up that have not ended so far
-  bool (*settle)(bool withdraw);  // looks at them: true where all have; `withdraw`: what receives
+  bool (*has_left)();             // whether abandoned requests have not ended yet
+  bool (*settle)(bool withdraw);  // tests them; true: all have ended; `withdraw`: cancel the
+                                  // receives
   void (*finalize)();
 };
 
-// Called then. What was given up may be of GPUs' memory, whose driver may have gone.
+// The function that is called at exit. Abandoned requests may use GPUs' memory whose driver has
+// gone.
 struct AtEnd {
   void (*run)(void* self, const LastSteps& last) = nullptr;
   void* self = nullptr;
@@ -66,59 +68,60 @@ struct ShimMessage {
   enum class Way : std::int32_t {
     kReceive,
     kSend,
-    kSendFully,  // done only once its receive has begun: nobody need call MPI for it afterwards
+    kSendFully,  // done only when its receive has begun, so that no more calls of MPI are needed
   };
   Way way = Way::kReceive;
-  void* bytes = nullptr;  // a send's are only read
+  void* bytes = nullptr;  // only read, for a send
   std::int32_t count = 0;
   std::int32_t peer = 0;
-  std::int32_t tag = 0;  // up to 32767
+  std::int32_t tag = 0;  // at most 32767
 };
 
-// Whether MPI says that it takes GPUs' memory, CUDA's.
+// What MPI says about CUDA memory of GPUs.
 enum class Gpus : std::int32_t { kSaysNothing, kSaysNo, kSaysYes };
 
-// How MPI may be called.
+// The threads that may call MPI.
 enum class Threads : std::int32_t { kOne, kInTurns, kAny };
 
-// Functions return 0, or MPI's error code. Calls are not made at once from several threads.
+// The functions of a shim. They return 0 or MPI's error code. Only one thread calls them at a time.
 struct Shim {
   std::uint32_t abi;
   void (*version)(char* text, std::size_t size);
   void (*error_text)(int code, char* text, std::size_t size);
   bool (*is_finalized)();
-  // Initialises MPI unless somebody has; whoever initialises it ends it, when the process exits.
+  // Initializes MPI if nobody has. Then it also finalizes MPI when the process exits.
   int (*start)(Fold fold, AtEnd at_end, Threads* threads);
-  // Nobody waits for this request any more; `release` gets `memory` once it is done, which `test`
-  // of others and the process's end look at. Where it is not done some seconds after that end has
-  // begun, the process ends without MPI's end.
+  // Abandons a request. When it has ended, `release` gets `memory`. Tests of other requests and the
+  // exit of the process check for that. If it has not ended some seconds after the exit began, the
+  // process ends without MPI_Finalize.
   void (*give_up)(void* request, void (*release)(void* memory), void* memory);
-  // Nobody will ever send what this message, given up or about to be, receives: it may end.
+  // Cancels a receive, abandoned or about to be, whose message will never be sent.
   void (*withdraw)(void* request);
-  // A rank of MPI's has died: the process ends without MPI's end, which would wait for it.
+  // Reports that a rank of MPI has died. The process then ends without MPI_Finalize, which would
+  // wait for that rank.
   void (*forsake)();
-  // MPI_COMM_WORLD itself.
+  // Returns MPI_COMM_WORLD.
   int (*world)(void** comm);
   int (*place)(void* comm, std::int32_t* rank, std::int32_t* size);
-  // A communicator of some of its ranks, in order; collective among these.
+  // Makes a communicator of some ranks of `parent`, in order. It is collective among these ranks.
   int (*create)(
       void* parent, std::int32_t count, const std::int32_t* ranks, std::int32_t tag, void** comm);
   void (*release)(void* comm);
-  // Starts a call, whose memory must stay until `test` has said done.
+  // Starts a call. Its memory must stay until `test` has reported it done.
   int (*begin)(void* comm, const ShimCall* call, void** request);
-  // Done: the request is gone.
+  // Tests a request. A request that is done no longer exists.
   int (*test)(void* request, bool* done);
   // Starts a message, which is tested like a call.
   int (*post)(void* comm, const ShimMessage* message, void** request);
-  // Who has sent a message with this tag that nobody has received so far; -1: nobody.
+  // Returns the sender of an unreceived message with this tag. -1: there is none.
   int (*probe)(void* comm, std::int32_t tag, std::int32_t* source);
-  // Asked when MPI has been initialised.
+  // Called after MPI was initialized.
   Gpus (*gpus)();
-  // What the process's end does, now: ends MPI, if `start` has initialised it.
+  // Does now what the exit of the process would do: finalizes MPI if `start` initialized it.
   void (*end)();
 };
 
-// The only symbol of a shim.
+// The only symbol that a shim exports.
 inline constexpr const char* kShimSymbol = "hocket_mpi_shim";
 
 }  // namespace hocket::engines::mpi

@@ -22,8 +22,8 @@ bool is_carried_by_mpi(const std::vector<engine::CollectiveEngine*>& engines,
   return best != nullptr && best->name() == kName;
 }
 
-// What the others did, of which the record has the name of the call that it was made for. Absent:
-// nobody can tell which of that one's calls it was.
+// Returns the call of MPI that others made for a recorded call. A composed call consists of several
+// calls under one record. Absent: the record does not tell which of them it was.
 std::optional<engine::Signature> as_made(const engine::Signature& recorded) {
   if (recorded.kind == Kind::kBarrier) return engine::Signature{.kind = Kind::kBarrier};
   if (is_listed(recorded.kind) && recorded.digest == engine::kAsksForCounts) {
@@ -36,7 +36,7 @@ std::optional<engine::Signature> as_made(const engine::Signature& recorded) {
   return recorded;
 }
 
-// Whether MPI may have carried one of the calls that others are made of.
+// Returns whether MPI may have carried one of the calls that a composed call consists of.
 bool may_be_carried_by_mpi(const std::vector<engine::CollectiveEngine*>& engines,
                            const engine::Signature& recorded) {
   return is_carried_by_mpi(engines, {.kind = Kind::kBarrier}) ||
@@ -59,14 +59,14 @@ Elsewhere called_elsewhere(const engine::GroupSite& site, std::uint64_t sequence
       if (!own->refused) called = own->signature;
       continue;
     }
-    // Once all have heard of the refusal, and given the call up, nothing that is made up can be
-    // taken for data.
+    // When all ranks know of the refusal and have given up the call, a made-up call cannot be taken
+    // for data.
     if (control.finished_sequence(rank) < sequence) return {};
     const auto theirs = control.find(rank, sequence);
     if (theirs && !theirs->refused) called = theirs->signature;
   }
   if (!called) return {.known = true};
-  // These go by messages, whatever the engines.
+  // These calls use messages, whatever the engines are.
   const engine::Made by = engine::made_of(called->kind, called->digest);
   if (by == engine::Made::kExtremes || by == engine::Made::kByOperator) return {.known = true};
   if (const auto made = as_made(*called)) {

@@ -1,4 +1,5 @@
-// What the others did under a number that this rank has not called by MPI, from their records.
+// Finds, from the records of other ranks, the call that they made with a number that this rank did
+// not call by MPI.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,7 @@
 
 namespace hocket::engines::mpi {
 
-// `given_up`: this rank has called it by MPI, which had not begun it. `site`: of the group.
+// `given_up`: this rank called it by MPI, and MPI had not begun it. `site` is that of the group.
 Elsewhere called_elsewhere(const engine::GroupSite& site, std::uint64_t sequence, bool given_up);
 
 }  // namespace hocket::engines::mpi

@@ -19,8 +19,8 @@ void ClosedGroup::end(bool is_quiet) noexcept {
   hold_.reset();
 }
 
-// Whether all have closed it after the same calls, and nothing was given up in it; absent: some
-// have yet to close it.
+// Returns whether all ranks have closed the group after the same calls, and no call was abandoned
+// in it. Absent: some ranks have not closed it yet.
 std::optional<bool> ClosedGroup::is_quiet() const noexcept {
   control::GroupControl control(*group_.host, group_.block, group_.rank, group_.places);
   const control::Succession words(control);

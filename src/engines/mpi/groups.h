@@ -1,4 +1,4 @@
-// MPI's communicators of hocket's groups, from their making until all ranks are through with them.
+// MPI's communicators for hocket's groups, from their creation until no rank uses them any more.
 #pragma once
 
 #include <cstddef>
@@ -16,24 +16,24 @@
 
 namespace hocket::engines::mpi {
 
-// What is known of a group whose communicator this is. A value.
+// The facts of a group that a communicator belongs to. A value.
 struct CommunicatorOfGroup {
   std::shared_ptr<Comm> comm;
   control::HostControl* host = nullptr;
   std::byte* block = nullptr;
   int rank = 0;
-  std::vector<int> places;  // of each member; see control::HostControl
+  std::vector<int> places;  // place of each member on its host; see control::HostControl
 };
 
-// A group that was closed on this rank. Another may have a call under way in it, or make one yet;
-// so long its number in MPI is not free, as a later communicator that got it here would take what
-// comes of that call for its own. A resource: the communicator, and the hold of the group's block.
+// A group that was closed on this rank. Another rank may still have a call in it, or make one.
+// Until then MPI must not reuse the communicator's number: a new communicator with it would receive
+// data of that call. A resource: it holds the communicator and the group's block.
 class ClosedGroup {
  public:
   ClosedGroup(CommunicatorOfGroup group, std::shared_ptr<void> hold)
       : group_(std::move(group)), hold_(std::move(hold)) {}
 
-  // True when it is done with.
+  // Returns true if no rank needs the communicator any more.
   bool look() noexcept;
   void end(bool is_quiet) noexcept;
 
@@ -44,16 +44,16 @@ class ClosedGroup {
   std::shared_ptr<void> hold_;
 };
 
-// A resource; any thread.
+// A resource; any thread may use it.
 class Groups {
  public:
   void add(const engine::GroupSite& site, std::shared_ptr<Comm> made);
-  // Throws DeviceError where there is none.
+  // Throws DeviceError if there is none.
   std::shared_ptr<Comm> find(std::uint64_t id);
   // See engine::Provider.
   void close(std::uint64_t id, const std::shared_ptr<void>& hold) noexcept;
   void end() noexcept;
-  // Lets go of what has become quiet.
+  // Releases communicators that no rank uses any more.
   void look_at_closed() noexcept;
 
  private:

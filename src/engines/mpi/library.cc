@@ -20,11 +20,12 @@ namespace {
 
 struct ShimKind {
   const char* name;            // of the shim
-  std::string_view title;      // for people, and for a launcher's own
-  const char* files[2];        // as the dynamic linker knows it
-  const char* debian_headers;  // what a build of the shim needs
+  std::string_view title;      // for people, and the launcher's name for itself
+  const char* files[2];        // names for the dynamic linker
+  const char* debian_headers;  // package that a build of the shim needs
 };
-// Of those that are loaded the last counts: what is written to the standard may stand on others.
+// The last loaded library counts, because a library with the standard ABI may be built on another
+// one.
 constexpr std::array kKinds{
     ShimKind{"openmpi", "Open MPI", {"libmpi.so.40", nullptr}, "libopenmpi-dev"},
     ShimKind{"mpich", "MPICH", {"libmpich.so.12", "libmpi.so.12"}, "libmpich-dev"},
@@ -33,8 +34,9 @@ constexpr std::array kKinds{
 };
 constexpr const ShimKind& kStandard = kKinds.back();
 
-// Loads it, for the shim to find MPI's functions; where `flags` say so, only if it is loaded
-// already. The handle stays: a library of MPI must not go while it is in use.
+// Loads an MPI so that the shim finds its functions. `flags` may limit this to a library that is
+// already loaded. The handle is never closed, because an MPI must not be unloaded while it is in
+// use.
 bool open(const ShimKind& kind, int flags) {
   for (const char* file : kind.files) {
     if (file != nullptr && ::dlopen(file, RTLD_LAZY | flags) != nullptr) return true;
@@ -42,7 +44,7 @@ bool open(const ShimKind& kind, int flags) {
   return false;
 }
 
-// Shims lie beside the library that this code is in.
+// Returns the folder of this library. The shims lie beside it.
 std::string folder_of_this_library() {
   Dl_info info{};
   if (::dladdr(reinterpret_cast<const void*>(&folder_of_this_library), &info) == 0) return {};
@@ -55,14 +57,14 @@ std::string shim_of(const ShimKind& kind) {
   return fmt::format("{}/libhocket_mpi_{}.so", folder_of_this_library(), kind.name);
 }
 
-// Memory of messages that were given up.
+// The memory of abandoned messages.
 struct GivenUp {
   std::mutex mutex;
-  std::vector<std::shared_ptr<void>> ended;  // and have ended since
+  std::vector<std::shared_ptr<void>> ended;  // of messages that have ended since
   std::vector<std::shared_ptr<void>> kept;
 };
 GivenUp& given_up() {
-  static auto* all = new GivenUp;  // the process's end looks at it
+  static auto* all = new GivenUp;  // the exit of the process reads it
   return *all;
 }
 
@@ -82,8 +84,8 @@ void fold(std::int32_t dtype, std::int32_t op, void* inout, const void* in, std:
 
 Comm::~Comm() { library_->release(handle_); }
 
-// A call of MPI: it may move whatever is under way, GPUs' memory with a current context, and beside
-// what this thread captures.
+// The right to call MPI. A call may move any message in progress. It may need the current context
+// for GPUs' memory, and may run while this thread captures a graph.
 class MpiLibrary::Turn {
  public:
   explicit Turn(const MpiLibrary& library) : lock_(library.mutex_) {
@@ -112,7 +114,7 @@ FoundMpi MpiLibrary::find(const std::string& launcher) {
           "Open MPI or MPICH, or import mpi4py first";
       return found;
     }
-    // Newer ones may have the standard's library alone.
+    // Newer launchers may have only the library with the standard ABI.
     const bool is_standard = !open(*own, RTLD_LOCAL) && open(kStandard, RTLD_LOCAL);
     chosen = is_standard ? &kStandard : &*own;
   }
@@ -135,7 +137,8 @@ FoundMpi MpiLibrary::load(std::string_view title) {
         chosen->debian_headers);
     return found;
   }
-  // A shim of a wheel is linked with no MPI: it finds MPI's functions in what is loaded for all.
+  // A shim in a wheel is not linked with an MPI. It finds MPI's functions among the globally loaded
+  // ones.
   const bool is_open = open(*chosen, RTLD_GLOBAL);
   void* handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (handle == nullptr) {
@@ -153,8 +156,8 @@ FoundMpi MpiLibrary::load(std::string_view title) {
     found.why_not = fmt::format("{} is of another version of hocket", file);
     return found;
   }
-  // Whatever worlds come and go, those of one MPI take turns with each other. Never freed: what
-  // uses it may outlive the process's globals.
+  // All worlds that use one MPI take turns. These objects are never freed, because their users may
+  // outlive the process's globals.
   static std::mutex& mutex = *new std::mutex;
   static auto& made = *new std::array<std::shared_ptr<MpiLibrary>, kKinds.size()>;
   const std::lock_guard lock(mutex);
@@ -192,7 +195,7 @@ void MpiLibrary::start() {
     throw InvalidArgument("engine mpi: MPI_Finalize was called before hocket::init");
   }
   Threads threads{};
-  // Libraries are never freed, so that this one is there at the process's end.
+  // Libraries are never freed, so this one exists when the process exits.
   require(shim_->start(&fold, {.run = &MpiLibrary::at_end, .self = &used_}, &threads),
           "MPI_Init_thread");
   if (threads == Threads::kOne) {
@@ -241,7 +244,7 @@ bool MpiLibrary::test(Flight& flight) {
 
 void MpiLibrary::abandon(std::unique_ptr<Flight> flight) noexcept {
   const std::lock_guard lock(mutex_);
-  Flight* left = flight.release();  // MPI may write to it until it is done, if it ever is
+  Flight* left = flight.release();  // MPI may write to it until it is done
   shim_->give_up(
       left->request, [](void* memory) { delete static_cast<Flight*>(memory); }, left);
 }
@@ -323,7 +326,7 @@ void MpiLibrary::use(std::shared_ptr<const cuda::DeviceContext> device) {
   used_.store(device_.get(), std::memory_order_release);
 }
 
-// Takes no turn: at the process's end a thread that has it may never go on.
+// It does not take the lock: when the process exits, a thread that holds it may never continue.
 void MpiLibrary::at_end(void* used, const LastSteps& last) {
   const auto* device = static_cast<const UsedDevice*>(used)->load(std::memory_order_acquire);
   if (device == nullptr) return finish(last);
@@ -332,8 +335,8 @@ void MpiLibrary::at_end(void* used, const LastSteps& last) {
   if (guard.is_current() || !last.has_left()) finish(last);
 }
 
-// The others may be about to do their part, or never: a send that never came needs none. Where what
-// was given up does not end, the process ends without MPI's end.
+// Others may be about to do their part, or never do it; a send that was never made needs none. If
+// abandoned requests do not end, the process ends without MPI_Finalize.
 void MpiLibrary::finish(const LastSteps& last) {
   std::optional<base::Deadline> until_withdrawn = base::Deadline::in(std::chrono::seconds(1));
   const auto is_settled = [&] {

@@ -1,4 +1,4 @@
-// MPI in this process: which one, its world, and the lock under which it is called.
+// The MPI of this process: its library, its world, and the lock around every call of it.
 #pragma once
 
 #include <atomic>
@@ -20,22 +20,22 @@ class MpiLibrary;
 
 inline constexpr std::string_view kName = "mpi";  // of the engine
 
-// What was looked for, and why it was not found.
+// The result of a search for MPI, or the reason of its failure.
 struct FoundMpi {
   std::shared_ptr<MpiLibrary> library;
   std::string why_not;
 };
 
-// A call under way, with its staging. A resource; MPI cannot take a call back, so that one that is
-// given up lives on until the others have done their parts, or the process ends.
+// A call in progress, with its staging memory. A resource. MPI cannot cancel a call. So an
+// abandoned call lives until the other ranks have done their parts, or the process ends.
 struct Flight {
   algorithm::Scratch in;
   algorithm::Scratch out;
-  std::size_t out_count = 0;  // elements
+  std::size_t out_count = 0;  // in elements
   std::vector<std::int32_t> in_counts, in_places, out_counts, out_places;
   ShimCall call;
   void* request = nullptr;  // null: none, or done
-  bool failed = false;      // MPI says so, which may write to the staging all the same
+  bool failed = false;      // MPI reported an error, but may still write to the staging memory
 };
 
 // A communicator of MPI. A resource; freed with its last user.
@@ -54,60 +54,62 @@ class Comm {
   void* handle_;
 };
 
-// A resource, one a process at most; never unloaded. Any thread: calls of MPI take turns. What MPI
-// refuses is thrown as SystemError with its own words.
+// A resource, at most one in a process, and never unloaded. Any thread may use it; calls of MPI
+// take turns. An error of MPI becomes a SystemError with MPI's own text.
 class MpiLibrary : public std::enable_shared_from_this<MpiLibrary> {
  public:
-  // The MPI that is loaded already, or else the one of the launcher that started this process
-  // (`launcher`: as LaunchInfo has it). MPI is not started.
+  // Finds the MPI that is already loaded, or else that of the launcher of this process (`launcher`
+  // as in LaunchInfo). It does not start MPI.
   static FoundMpi find(const std::string& launcher);
-  // That of one of them, by the name that `built_for` has.
+  // Loads one of the MPIs, by its name in `built_for`.
   static FoundMpi load(std::string_view title);
-  // The MPIs that this build has shims for: "Open MPI", "MPICH", "MPI's standard ABI".
+  // Returns the MPIs that this build has shims for: "Open MPI", "MPICH", "MPI's standard ABI".
   static std::vector<std::string> built_for();
 
-  // Starts MPI unless that was done. Throws InvalidArgument where it was started in a way in which
-  // hocket cannot use it.
+  // Starts MPI if nobody has. Throws InvalidArgument if MPI was started in a mode that hocket
+  // cannot use.
   void start();
   const std::string& name() const noexcept { return name_; }
 
-  std::shared_ptr<Comm> world();  // MPI_COMM_WORLD itself: to make others of
+  std::shared_ptr<Comm> world();  // MPI_COMM_WORLD, from which others are made
   void place(const Comm& comm, int& rank, int& size);
-  // Of some of its ranks, in this order; collective among these.
+  // Makes a communicator of some ranks, in this order. It is collective among these ranks.
   std::shared_ptr<Comm> create(const Comm& parent, std::span<const int> ranks, int tag);
 
   void begin(const Comm& comm, Flight& flight);
   bool test(Flight& flight);
-  // The call is given up; its memory stays MPI's until it is done.
+  // Abandons a call. Its memory belongs to MPI until the call has ended.
   void abandon(std::unique_ptr<Flight> flight) noexcept;
   void release(void* comm) noexcept;
 
-  // Messages between two ranks, tested like calls: see Shim::post. `probe`: absent where none has
-  // come.
+  // Start and test messages between two ranks, as calls are tested: see Shim::post. `probe` returns
+  // nothing if no message has arrived.
   void* post(const Comm& comm, const ShimMessage& message);
   bool test(void*& request);
   std::optional<int> probe(const Comm& comm, int tag);
-  // A message is given up: `memory` stays while MPI may touch it, and then until `sweep`.
+  // Abandons a message. `memory` stays while MPI may access it, and then until `sweep`.
   void abandon(void* request, std::shared_ptr<void> memory) noexcept;
   void withdraw(void* request) noexcept;
-  // MPI has failed, and does not say whether it may still touch this: it stays.
+  // Keeps memory for the rest of the process, because MPI failed and does not say whether it still
+  // accesses it.
   static void keep(std::shared_ptr<void> memory) noexcept;
-  // Frees what has ended of that. Where freeing memory may wait for a GPU.
+  // Frees the memory of abandoned messages that have ended. Call it where freeing memory may wait
+  // for a GPU.
   static void sweep() noexcept;
 
-  Gpus gpus() const;  // once started
-  // From now on MPI moves this GPU's memory, too, in whichever call and thread that may be; what it
-  // keeps for that is of one GPU's context, so that DeviceError refuses any other for good.
+  Gpus gpus() const;  // after `start`
+  // Lets MPI access this GPU's memory from now on, in any call and thread. MPI then keeps state for
+  // this GPU's context. So DeviceError refuses any other GPU from then on.
   void use(std::shared_ptr<const cuda::DeviceContext> device);
-  // Ends MPI at once, if this library started it.
+  // Finalizes MPI now, if this library started it.
   void end() noexcept;
 
-  // A rank of MPI's world has died.
+  // Reports that a rank of MPI's world has died.
   void forsake() noexcept;
 
  private:
   class Turn;
-  // `used`: a UsedDevice.
+  // `used` is a UsedDevice.
   using UsedDevice = std::atomic<const cuda::DeviceContext*>;
   static void at_end(void* used, const LastSteps& last);
   static void finish(const LastSteps& last);
@@ -117,7 +119,7 @@ class MpiLibrary : public std::enable_shared_from_this<MpiLibrary> {
   std::string name_;
   mutable std::mutex mutex_;  // around every call of MPI
   std::shared_ptr<const cuda::DeviceContext> device_;
-  UsedDevice used_{nullptr};  // the same, for the process's end
+  UsedDevice used_{nullptr};  // the same device, for the exit of the process
 };
 
 }  // namespace hocket::engines::mpi

@@ -23,8 +23,7 @@ MpiDeviceEngine::MpiDeviceEngine(std::shared_ptr<const cuda::DeviceContext> devi
                                  MpiDeviceOptions options)
     : MovingEngine(std::move(device), mover_of(options)), options_(std::move(options)) {}
 
-// An MPI that knows nothing of GPUs would take such an address for one of the host's, and end with
-// the process.
+// An MPI without GPU support would take such an address for one of the host, and crash the process.
 void MpiDeviceEngine::prepare() {
   MpiLibrary::sweep();
   MpiLibrary& library = options_.comm->library();

@@ -1,4 +1,4 @@
-// Arrays in GPUs' memory by an MPI that knows it: see movement::MovingEngine.
+// Collectives on GPUs' memory by an MPI that supports it: see movement::MovingEngine.
 #pragma once
 
 #include <functional>
@@ -9,19 +9,20 @@
 
 namespace hocket::engines::mpi {
 
-// A value.
+// Options of the engine. A value.
 struct MpiDeviceOptions {
-  std::shared_ptr<Comm> comm;  // of the group, in which only collectives were called so far
+  std::shared_ptr<Comm> comm;  // of the group; so far only collectives were called in it
   int rank = 0;
   int size = 1;
-  // Also where MPI does not say that it knows GPUs' memory, and for collectives of any size.
+  // Use MPI even if it does not confirm that it supports GPUs' memory, and for collectives of any
+  // size.
   bool always = false;
-  // Whether the user wants the waiting thread to stop.
+  // Returns whether the user wants the waiting thread to stop.
   std::function<bool()> interrupted;
 };
 
-// Reductions are others': those of MPI that do not block are made by the host, and Open MPI 4.1's
-// end in a segmentation fault there. MPI is called while a call waits, and by nobody in between.
+// Other engines make reductions. MPI computes nonblocking reductions on the host, and those of Open
+// MPI 4.1 crash on GPUs' memory. MPI is called only while a call waits.
 class MpiDeviceEngine final : public movement::MovingEngine {
  public:
   MpiDeviceEngine(std::shared_ptr<const cuda::DeviceContext> device, MpiDeviceOptions options);

@@ -22,11 +22,11 @@ using engine::Task;
 
 namespace {
 
-// MPI fails where the parts of a call do not fit together. Who called what is known here by then,
-// or soon, and explains more.
+// MPI fails if the parts of a call do not fit together. The ranks' records are known here by then,
+// or soon, and explain the failure better.
 constexpr std::chrono::seconds kForAnExplanation{3};
 
-// A flight of a task: given up with it.
+// The flight of a task. Abandoned with the task.
 class Boarded {
  public:
   explicit Boarded(MpiLibrary& library) : library_(library) {}
@@ -34,7 +34,7 @@ class Boarded {
     if (flight_->request != nullptr) {
       library_.abandon(std::move(flight_));
     } else if (flight_->failed) {
-      static_cast<void>(flight_.release());  // no request is left that says when MPI is through
+      static_cast<void>(flight_.release());  // no request is left that would say when MPI is done
     }
   }
   Boarded(const Boarded&) = delete;
@@ -48,7 +48,7 @@ class Boarded {
 
 }  // namespace
 
-// As the best of the algorithms would take over the same network, and the two copies.
+// Estimates the time of the best algorithm over the same network, plus two copies.
 std::optional<Score> MpiEngine::score(const Signature& s) const noexcept {
   if (s.memory != MemoryKind::kHost || !kCarries.has(s.kind)) return std::nullopt;
   const auto n = static_cast<std::uint64_t>(facts_.size);
@@ -68,7 +68,7 @@ std::optional<Score> MpiEngine::score(const Signature& s) const noexcept {
 
 Task MpiEngine::start(const Call& call) { return carry(call); }
 
-// Older ones are forgotten by the others, too.
+// Forgets the oldest ones, as the other ranks do.
 void MpiEngine::leave_out(Skipped skipped) {
   constexpr std::size_t kMost = 16;
   if (!elsewhere_) return;
@@ -95,7 +95,7 @@ class MpiEngine::Begun {
   bool begun_ = false;
 };
 
-// Takes part in a call of the others, whose results nobody will look at.
+// Takes part in a call of the other ranks. Its results are not used.
 void MpiEngine::make_up(std::uint64_t sequence, const Signature& signature) {
   if (is_listed(signature.kind) || !is_carried(signature.kind)) {
     throw Error(

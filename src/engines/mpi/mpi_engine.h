@@ -1,4 +1,4 @@
-// MPI's own collectives.
+// MPI's own collectives as an engine.
 #pragma once
 
 #include <cstdint>
@@ -14,25 +14,27 @@
 
 namespace hocket::engines::mpi {
 
-// What the other ranks have called under a number that this one refused. A value.
+// The call that other ranks made with a number that this rank refused. A value.
 struct Elsewhere {
-  bool known = false;                               // else ask again
-  std::optional<engine::Signature> signature = {};  // absent: nothing that MPI carries
+  bool known = false;                               // false: ask again
+  std::optional<engine::Signature> signature = {};  // absent: MPI does not carry the call
 };
 
-// See engine::CollectiveEngine. Host memory; every element type and operator, those that MPI lacks
-// by hocket's own kernels. Reductions are rounded once, in whatever order MPI makes them.
+// See engine::CollectiveEngine. It supports host memory, and all element types and operators;
+// hocket's kernels compute those that MPI lacks. Reductions round once, in the order that MPI
+// chooses.
 //
-// MPI cannot take back a call: so it never sees the arrays, but copies of them, and what is given
-// up keeps its copies. As MPI does nothing unless it is called, whoever waits keeps asking it.
+// MPI cannot cancel a call. So it gets copies of the arrays, and an abandoned call keeps its
+// copies. MPI makes progress only when it is called, so a waiting thread polls it.
 //
-// Nor can it leave one out: the others have begun a call that this rank refused, and MPI would take
-// its next one for that. So it makes up for it first, with what the others called and no data.
+// MPI cannot skip a call either. If this rank refuses a call that the others have begun, MPI would
+// match its next call with that one. So this rank first makes the same call as the others, without
+// data.
 class MpiEngine final : public engine::CollectiveEngine {
  public:
   using Ask = std::function<Elsewhere(std::uint64_t sequence, bool given_up)>;
-  // `ring`: wakes whoever waits on this rank, so that it asks again instead of sleeping.
-  // `elsewhere`: of a number that this rank has not called by this engine.
+  // `ring` wakes the threads that wait on this rank, so that they poll instead of sleeping.
+  // `elsewhere` finds the call for a number that this rank has not called by this engine.
   MpiEngine(std::shared_ptr<Comm> comm,
             const engine::GroupFacts& facts,
             std::function<void()> ring = {},
@@ -57,11 +59,11 @@ class MpiEngine final : public engine::CollectiveEngine {
   Ask elsewhere_;
   struct Skipped {
     std::uint64_t sequence = 0;
-    bool given_up = false;  // called here by this engine, and ended before MPI had begun it
+    bool given_up = false;  // this engine called it here, and it ended before MPI had begun it
   };
   class Begun;
   void leave_out(Skipped skipped);
-  std::deque<Skipped> skipped_;  // not made up for so far
+  std::deque<Skipped> skipped_;  // calls that this rank still has to make up for
 };
 
 }  // namespace hocket::engines::mpi

@@ -14,7 +14,7 @@ using engine::MessageId;
 
 namespace {
 
-constexpr int kWords = 0;  // MPI's tag of words; those above are the messages'
+constexpr int kWords = 0;  // MPI's tag of words; higher tags are for messages
 constexpr int kLastTag = 32767;
 
 }  // namespace
@@ -25,7 +25,7 @@ MpiMessages::MpiMessages(std::shared_ptr<Comm> comm, int size, std::shared_ptr<v
       memory_(std::move(memory)),
       last_tags_(static_cast<std::size_t>(size)) {}
 
-// Who was refused may have been told since; nothing is sent any more, whoever is ready for it.
+// Refused senders may have been told meanwhile. Nothing is sent any more, even to ready receivers.
 MpiMessages::~MpiMessages() {
   waiting_.clear();
   try {
@@ -44,7 +44,7 @@ MpiMessages::~MpiMessages() {
 
 std::uint32_t MpiMessages::allocate() {
   if (free_.empty()) {
-    free_.reserve(messages_.size() + 1);  // so that giving back never allocates
+    free_.reserve(messages_.size() + 1);  // so that free_slot never allocates
     messages_.emplace_back();
     return static_cast<std::uint32_t>(messages_.size() - 1);
   }
@@ -62,7 +62,7 @@ void MpiMessages::require_whole() const {
   if (spoilt_) throw DeviceError("a message of GPUs' memory that was called off is still MPI's");
 }
 
-// Whoever waits is told by `is_broken`: others may know of a death that is behind it.
+// `is_broken` tells the waiting threads. Others may know of a death that caused the error.
 void MpiMessages::break_off(const char* what) noexcept {
   if (std::exchange(broken_, true)) return;
   MpiLibrary::keep(memory_);
@@ -99,7 +99,8 @@ MessageId MpiMessages::recv(const Envelope& from, std::span<std::byte> bytes) {
   const std::uint32_t index = allocate();
   Message& message = messages_[index];
   int& tag = last_tags_[static_cast<std::size_t>(from.peer)];
-  tag = tag == kLastTag ? kWords + 1 : tag + 1;  // there are never so many at once
+  tag = tag == kLastTag ? kWords + 1 : tag + 1;  // the number of receives in progress is always
+                                                 // smaller
   message = {.state = Message::State::kMoving,
              .receives = true,
              .envelope = from,
@@ -149,7 +150,7 @@ void MpiMessages::cancel(MessageId id) noexcept {
   std::erase(waiting_, index);
   if (message.request != nullptr) {
     spoilt_ = true;
-    // Who has refused will not send.
+    // A sender that was refused will not send.
     if (message.state == Message::State::kMismatch) library_.withdraw(message.request);
     library_.abandon(message.request, memory_);
   }
@@ -189,7 +190,7 @@ void MpiMessages::tell(int peer, Word word) {
   }
 }
 
-// One after the other, as they were sent.
+// Reads the words one after the other, in the order of sending.
 bool MpiMessages::take_words() {
   bool moved = false;
   while (true) {

@@ -1,14 +1,19 @@
-// Messages between GPUs' memories over MPI's own.
+// Messages between GPUs' memories over MPI's messages.
 //
-// MPI cannot take back a send, nor a receive that has met one. So it gets no memory before both
-// sides are there: the receiver posts its receive under a tag of its own and tells the sender, by a
-// word in host memory, that it is ready, for what, and under which tag; the sender, once it has
-// what is wanted, sends it under that tag. What is never wanted stays out of MPI's hands, and what
-// differs in length is found out by the words.
+// MPI cannot cancel a send, nor a receive that was matched. So it gets no memory before both sides
+// are ready:
 //
-// A message that is called off after that is MPI's until it ends, and its memory stays as long.
-// Then nothing more is begun here: the group has failed, as it could not know whose bytes still
-// come.
+//   receiver                                 sender
+//   posts its receive with a new MPI tag
+//   sends the word "ready" ----------------> matches it with its send
+//            <------------------------------ sends the bytes with that tag
+//
+// The word travels in host memory and describes the expected message. MPI never sees a message that
+// is not wanted, and the words reveal messages of different lengths.
+//
+// A message that is cancelled later belongs to MPI until it ends, and so does its memory. No new
+// message is started after that. The group has failed, because it cannot know whose bytes still
+// arrive.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +27,12 @@
 
 namespace hocket::engines::mpi {
 
-// See engine::PointToPoint, which this is but for what `cancel` leaves with MPI. All receives are
-// from a rank that is named.
+// See engine::PointToPoint. It differs in that `cancel` may leave a message with MPI. Every receive
+// names its source rank.
 class MpiMessages final : public engine::PointToPoint {
  public:
-  // `comm`: of the group; nobody else sends messages in it. `memory`: what the bytes of all
-  // messages lie in.
+  // `comm` is the communicator of the group; no other object sends messages in it. `memory`
+  // contains the bytes of all messages.
   MpiMessages(std::shared_ptr<Comm> comm, int size, std::shared_ptr<void> memory);
   ~MpiMessages() override;
   MpiMessages(const MpiMessages&) = delete;
@@ -39,32 +44,33 @@ class MpiMessages final : public engine::PointToPoint {
   bool progress() override;
   void cancel(engine::MessageId message) noexcept override;
 
-  // MPI has refused something: no message goes on. What it said has been logged.
+  // Returns whether MPI has reported an error. Then no message makes progress. The error was
+  // logged.
   bool is_broken() const noexcept { return broken_; }
 
  private:
   struct Message {
     enum class State : std::uint8_t {
       kFree,
-      kWaiting,   // send: its receiver has not said that it is ready
+      kWaiting,   // send: its receiver is not ready
       kMoving,    // MPI has it
-      kRefused,   // send: the receiver, who says so, is ready for something else
+      kRefused,   // send: the receiver reported that it expects something else
       kMismatch,  // receive: the sender has something else
     };
     State state = State::kFree;
     bool receives = false;
-    engine::Envelope envelope;  // as given
-    engine::Envelope received;  // as the other side has it
+    engine::Envelope envelope;  // as this side passed it
+    engine::Envelope received;  // as the other side passed it
     std::byte* bytes = nullptr;
     std::size_t size = 0;
-    int tag = 0;  // MPI's
+    int tag = 0;  // MPI's tag
     void* request = nullptr;
   };
-  // What ranks tell each other. Host byte order: all ranks of a job run one build.
+  // A control message between ranks, in host byte order: all ranks of a job run one build.
   struct Word {
     enum class Type : std::uint32_t { kReady, kRefuse };
-    std::uint64_t tag = 0;    // hocket's
-    std::uint64_t count = 0;  // of who says it
+    std::uint64_t tag = 0;    // hocket's tag
+    std::uint64_t count = 0;  // of the rank that sends the word
     Type type = Type::kReady;
     std::int32_t mpi_tag = 0;
   };
@@ -72,7 +78,7 @@ class MpiMessages final : public engine::PointToPoint {
     int peer = 0;
     Word word;
   };
-  // A word on its way; its memory stays MPI's until it has ended.
+  // A word in transfer. MPI owns its memory until the transfer has ended.
   struct Flying {
     std::shared_ptr<Word> word;
     void* request = nullptr;
@@ -94,14 +100,14 @@ class MpiMessages final : public engine::PointToPoint {
   std::vector<Message> messages_;
   std::vector<std::uint32_t> free_;
   std::vector<std::uint32_t> waiting_;  // sends, in order
-  std::list<Ready> ready_;              // receivers whose sends are not here yet, in order
-  std::vector<int> last_tags_;          // MPI's, given out by peer
+  std::list<Ready> ready_;              // receivers whose sends have not been made yet, in order
+  std::vector<int> last_tags_;          // the last MPI tag given out, for each peer
   std::list<Flying> leaving_;
   std::optional<Flying> coming_;
   int coming_from_ = 0;
-  bool moved_ = false;  // a message has ended since it was last asked
+  bool moved_ = false;  // a message has ended since the last query
   bool broken_ = false;
-  bool spoilt_ = false;  // something that was called off is still MPI's
+  bool spoilt_ = false;  // MPI still has a cancelled message
 };
 
 }  // namespace hocket::engines::mpi

@@ -1,4 +1,4 @@
-// The engine mpi, as a job knows it: MPI's communicators for hocket's groups.
+// The provider of the engine `mpi`: MPI's communicators for hocket's groups.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,8 @@
 
 namespace hocket::engines::mpi {
 
-// See engine::Provider. MPI is started by `join`. Messages from it ring nobody's bell, so that
-// whoever waits has to keep asking.
+// See engine::Provider. `join` starts MPI. Messages of MPI ring no doorbell, so a waiting thread
+// has to poll.
 class MpiProvider final : public engine::Provider {
  public:
   std::string_view name() const noexcept override { return kName; }
@@ -26,11 +26,12 @@ class MpiProvider final : public engine::Provider {
   bool introduces() const noexcept override { return true; }
   std::vector<std::byte> join(const engine::JobSite& site) override;
   void meet(const std::vector<std::vector<std::byte>>& cards) override;
-  // MPI can neither make communicators any more nor end.
+  // From now on MPI can neither make communicators nor be finalized.
   void forsake() noexcept override;
 
   bool has_collectives() const noexcept override { return true; }
-  // Collective over the group's members. None for what is left of a broken job.
+  // Makes MPI's communicator, collective over the group's members. Returns none for the remaining
+  // ranks of a broken job.
   std::unique_ptr<engine::CollectiveEngine> make_collectives(
       const engine::GroupSite& site) override;
 
@@ -46,10 +47,10 @@ class MpiProvider final : public engine::Provider {
  private:
   movement::UseGpus gpus_ = movement::UseGpus::kNever;
   int own_ = 0;             // this rank's number in hocket's world
-  std::string card_;        // what it told the others
-  std::vector<int> ranks_;  // in MPI's world, of hocket's world's
+  std::string card_;        // the text that it gave to the others
+  std::vector<int> ranks_;  // ranks in MPI's world, by rank in hocket's world
   std::shared_ptr<MpiLibrary> library_;
-  std::shared_ptr<Comm> everybody_;  // of MPI
+  std::shared_ptr<Comm> everybody_;  // MPI's world
   Groups groups_;
 };
 

@@ -1,4 +1,5 @@
-// Compiled with an MPI's own mpi.h into a library of its own; see abi.h.
+// The source of all shims. Each is compiled with one MPI's mpi.h into a library of its own; see
+// abi.h.
 #include <dlfcn.h>
 #include <mpi.h>
 
@@ -20,35 +21,35 @@ namespace {
 struct Comm {
   MPI_Comm comm;
   bool is_owned;
-  std::uint64_t number = 0;  // never given out twice, as addresses are
+  std::uint64_t number = 0;  // never reused, unlike addresses
 };
 struct ShimRequest {
   MPI_Request request;
-  std::uint64_t comm;     // its number
-  bool receives = false;  // a message
+  std::uint64_t comm;     // number of its communicator
+  bool receives = false;  // the request is a receive
 };
 
-// What nobody waits for any more.
+// An abandoned request.
 struct GivenUp {
   ShimRequest* request;
   void (*release)(void* memory);
   void* memory;
 };
-bool is_forsaken = false;  // MPI waits for a rank that has died
+bool is_forsaken = false;  // MPI would wait for a rank that has died
 void forsake() { is_forsaken = true; }
 
 std::vector<GivenUp>& given_up() {
-  static auto* all = new std::vector<GivenUp>;  // there until after the last handler of the exit
+  static auto* all = new std::vector<GivenUp>;  // exists until the last exit handler has run
   return *all;
 }
 
-// Communicators that have no user any more, but for what was given up in them.
+// Communicators without users that still have abandoned requests.
 std::vector<Comm>& left() {
   static auto* all = new std::vector<Comm>;
   return *all;
 }
-// Of communicators in which a call failed, of whose other parts MPI says nothing more: a new one
-// that got their place could be given what is still on its way.
+// Communicators in which a call failed. MPI does not report the state of the call's other parts. A
+// new communicator that reuses such a number could receive their data.
 std::vector<std::uint64_t>& broken() {
   static auto* all = new std::vector<std::uint64_t>;
   return *all;
@@ -66,7 +67,7 @@ void version(char* text, std::size_t size) {
   char full[MPI_MAX_LIBRARY_VERSION_STRING] = {};
   int length = 0;
   MPI_Get_library_version(full, &length);
-  // Of the first line, as much as says what it is.
+  // The name is the beginning of the first line.
   full[std::strcspn(full, "\n,")] = '\0';
   std::snprintf(text, size, "%s", full);
   for (char* at = text; *at != '\0'; ++at) {
@@ -92,13 +93,14 @@ bool is_finalized() {
   return flag != 0;
 }
 
-// Releases what is done, and what was kept for it. True where nothing is left.
+// Releases requests that have ended, with their memory. Returns true if none is left.
 bool settle() {
   const auto ended = std::erase_if(given_up(), [](const GivenUp& each) {
     int flag = 0;
     const int code = MPI_Test(&each.request->request, &flag, MPI_STATUS_IGNORE);
     if (code != MPI_SUCCESS) {
-      broken().push_back(each.request->comm);  // the memory stays: it may still be written to
+      broken().push_back(each.request->comm);  // the memory stays, because MPI may still write to
+                                               // it
       return true;
     }
     if (flag == 0) return false;
@@ -152,8 +154,8 @@ int start(Fold fold_function, AtEnd end_function, Threads* threads) {
     code = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
     starts_mpi = code == MPI_SUCCESS;
     if (starts_mpi) std::atexit(&finalize_at_exit);
-    // Open MPI reports what goes wrong in a collective that does not block on the world, whose
-    // default ends the process: and parts of calls that differ are of different lengths.
+    // Open MPI reports an error of a nonblocking collective on the world, whose default handler
+    // ends the process. Parts of calls that differ have different lengths, which is such an error.
     if (starts_mpi) MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   } else {
     code = MPI_Query_thread(&provided);
@@ -168,7 +170,7 @@ void give_up(void* request, void (*release)(void* memory), void* memory) {
   given_up().push_back({static_cast<ShimRequest*>(request), release, memory});
 }
 
-// Errors on it come back as codes.
+// Makes errors on the communicator return as codes.
 int adopt(MPI_Comm comm, void** made) {
   const int code = MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
   if (code != MPI_SUCCESS) return code;
@@ -202,8 +204,8 @@ int create(
   return code == MPI_SUCCESS ? adopt(comm, made) : code;
 }
 
-// What was given up in it may end later, or never; so long it stays, and others can go all the
-// same.
+// Abandoned requests of a communicator may end later or never. The communicator stays as long, and
+// others can be freed meanwhile.
 void release(void* comm) {
   auto* owned = static_cast<Comm*>(comm);
   if (owned->is_owned && !is_forsaken && !is_finalized()) {
@@ -245,7 +247,7 @@ int begin_reduction(MPI_Comm c, const ShimCall& call, MPI_Request* request) {
     case Collective::kAllToAllV:
       break;
   }
-  return MPI_ERR_OP;  // no reduction
+  return MPI_ERR_OP;  // not a reduction
 }
 
 int begin_movement(MPI_Comm c, const ShimCall& call, MPI_Request* request) {
@@ -299,7 +301,7 @@ int begin_movement(MPI_Comm c, const ShimCall& call, MPI_Request* request) {
     case Collective::kReduceScatter:
       break;
   }
-  return MPI_ERR_OP;  // a reduction
+  return MPI_ERR_OP;  // not a movement
 }
 
 int begin(void* comm, const ShimCall* call, void** made) {
@@ -330,7 +332,7 @@ int begin_message(MPI_Comm c, const ShimMessage& message, MPI_Request* request) 
     case ShimMessage::Way::kSendFully:
       return MPI_Issend(bytes, count, MPI_BYTE, peer, tag, c, request);
   }
-  return MPI_ERR_OP;  // no way that there is
+  return MPI_ERR_OP;  // not a known way
 }
 
 int post(void* comm, const ShimMessage* message, void** made) {
@@ -356,7 +358,7 @@ int probe(void* comm, std::int32_t tag, std::int32_t* source) {
   return code;
 }
 
-// Both ways of asking are extensions, which not every MPI has.
+// Both queries are extensions that not every MPI has.
 Gpus gpus() {
   using Query = int (*)();
   using QueryKind = int (*)(int kind, int* is_supported);

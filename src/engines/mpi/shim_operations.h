@@ -1,4 +1,4 @@
-// The part of a shim that knows element types and operators; only shim.cc includes it.
+// The part of a shim that knows element types and operators. Only shim.cc includes it.
 #pragma once
 
 #include <mpi.h>
@@ -14,7 +14,7 @@
 namespace hocket::engines::mpi {
 namespace {
 
-// MPI gives an operation nothing of its own to know things by.
+// MPI passes no user data to an operation, so this is global.
 Fold fold_of_hocket = nullptr;
 
 template <int Dtype, int Op>
@@ -34,7 +34,7 @@ constexpr auto all_functions(std::integer_sequence<int, Dtypes...>) {
 }
 constexpr auto kFunctions = all_functions(std::make_integer_sequence<int, kDTypeCount>{});
 
-// Types whose elements only travel, or are folded by hocket.
+// Returns a type for elements that MPI only moves, or that hocket combines.
 MPI_Datatype type_of_size(std::size_t bytes) {
   if (bytes == 1) return MPI_UINT8_T;
   if (bytes == 2) return MPI_UINT16_T;
@@ -42,7 +42,7 @@ MPI_Datatype type_of_size(std::size_t bytes) {
   return bytes == 8 ? MPI_UINT64_T : MPI_C_DOUBLE_COMPLEX;
 }
 
-// The type of elements on which MPI's own sums are used; MPI_DATATYPE_NULL for the others.
+// Returns the type of elements for which MPI's own sums are used. MPI_DATATYPE_NULL for others.
 MPI_Datatype native_type(DType dtype) {
   switch (dtype) {
     case DType::kInt32:
@@ -75,9 +75,9 @@ MPI_Datatype native_type(DType dtype) {
   return MPI_DATATYPE_NULL;
 }
 
-// MPI's operation where it is known to be the same as hocket's. The others are not: Open MPI 4.1
-// has sums of integers of 8 and 16 bits that saturate, MPICH 4.0 compares uint8 as if it had a
-// sign, minima and maxima of floats may lose NaN, products of complex numbers repair it.
+// Returns MPI's operation if it is known to equal hocket's. Others differ. Open MPI 4.1 saturates
+// sums of 8-bit and 16-bit integers. MPICH 4.0 compares uint8 as signed. Minima and maxima of
+// floats may lose NaN, and complex products may repair it.
 MPI_Op native_op(DType dtype, ReduceOp op) {
   if (native_type(dtype) == MPI_DATATYPE_NULL) return MPI_OP_NULL;
   const bool is_complex = dtype == DType::kComplex64 || dtype == DType::kComplex128;

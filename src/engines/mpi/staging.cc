@@ -55,7 +55,7 @@ bool is_root(const Call& call, const GroupFacts& facts) {
   return facts.rank == call.signature.root;
 }
 
-// Which of its two arrays a rank has, as parts of all ranks, as one part, or not at all.
+// The form of one of a rank's two arrays: the parts of all ranks, one part, or absent.
 enum class ArraySide { kNone, kOne, kAll };
 
 ArraySide side_of(Has has) {
@@ -71,7 +71,7 @@ ArraySide side_of(Has has) {
   return ArraySide::kNone;
 }
 
-// MPI's broadcast has one array.
+// MPI's broadcast has only one array.
 ArraySide in_side(const Call& call, const GroupFacts& facts) {
   const Kind kind = call.signature.kind;
   if (only_moves(kind) && !has_parts(kind)) return ArraySide::kNone;
@@ -82,10 +82,10 @@ ArraySide out_side(const Call& call, const GroupFacts& facts) {
   return side_of(engine::taken(call.signature.kind, is_root(call, facts)));
 }
 
-// Elements of this rank's single part.
+// Returns the elements of this rank's own part.
 std::size_t own_count(const Call& call) { return own_bytes(call) / size_of(call.signature.dtype); }
 
-// The parts one after the other, in elements; their sum.
+// Lists the parts one after the other, in elements. Returns their sum.
 std::size_t list(const PartsView& parts,
                  std::size_t element,
                  int n,
@@ -102,7 +102,7 @@ std::size_t list(const PartsView& parts,
   return total;
 }
 
-// Elements that a side's copy has; lists them where MPI wants that.
+// Returns the elements of the copy for one side. Lists the parts if MPI needs them.
 std::size_t elements_of(ArraySide side,
                         const Call& call,
                         const PartsView& parts,
@@ -137,7 +137,8 @@ void for_each_part(ArraySide side,
   }
 }
 
-// What travels in place of an array that is reduced; absent: the array itself.
+// Returns the partial results that travel in place of a reduced array. Absent: the array itself
+// travels.
 std::optional<Partial> partial_of(const Signature& s, const GroupFacts& facts) {
   if (!is_reduction(s.kind)) return std::nullopt;
   return Partial(s.dtype, s.op, engine::combined(s.kind, facts.rank, facts.size));
@@ -157,7 +158,7 @@ void stage_in(Flight& flight, const Call& call, const GroupFacts& facts) {
   const std::size_t out_count =
       elements_of(out, call, call.out_parts, facts, flight.out_counts, flight.out_places);
   flight.in = algorithm::Scratch(in_count * wide);
-  // MPI wants room for an array also where it leaves nothing in it.
+  // MPI requires memory for an array even if it writes nothing to it.
   const std::size_t room = is_prefix(s.kind) ? in_count : out_count;
   flight.out = algorithm::Scratch(room * wide);
   flight.out_count = out_count;

@@ -1,4 +1,4 @@
-// From a call's arrays to the copies that MPI works on, and back.
+// Copies a call's arrays to the memory that MPI works on, and back.
 #pragma once
 
 #include "engine/call.h"
@@ -6,14 +6,14 @@
 
 namespace hocket::engines::mpi {
 
-// Kinds that it has code for.
+// The kinds that this engine has code for.
 inline constexpr engine::KindSet kCarries =
     engine::kCommonKinds | engine::KindSet{engine::Kind::kScan, engine::Kind::kExscan};
 
-// Fills a flight with copies of what the call brings, and with what MPI is told. Throws
-// InvalidArgument where a part is longer than MPI can count.
+// Fills a flight with copies of the call's input, and with the arguments of MPI's call. Throws
+// InvalidArgument if a part is longer than MPI can count.
 void stage_in(Flight& flight, const engine::Call& call, const engine::GroupFacts& facts);
-// Puts what has come where the call wants it.
+// Copies the results to the call's output.
 void stage_out(const Flight& flight, const engine::Call& call, const engine::GroupFacts& facts);
 
 }  // namespace hocket::engines::mpi

@@ -1,5 +1,5 @@
-// The part of NCCL's binary interface that hocket uses, as of version 2.18. Layout and values are
-// NCCL's; tests/compile holds them against nccl.h where that is installed.
+// The part of NCCL's binary interface that hocket uses, as of version 2.18. Layouts and values are
+// NCCL's. tests/compile compares them with nccl.h if that is installed.
 #pragma once
 
 #include <climits>
@@ -33,12 +33,12 @@ struct NcclUniqueId {
   char internal[128];
 };
 
-// NCCL reads as much of it as `size` and `version` say there is.
+// NCCL reads only the fields that `size` and `version` announce.
 struct CommConfig {
   std::size_t size = sizeof(CommConfig);
   unsigned magic = 0xcafebeef;
   unsigned version = 21800;
-  int blocking = INT_MIN;  // INT_MIN: as NCCL likes
+  int blocking = INT_MIN;  // INT_MIN: NCCL's default
   int cga_cluster_size = INT_MIN;
   int min_blocks = INT_MIN;
   int max_blocks = INT_MIN;

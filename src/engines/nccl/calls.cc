@@ -1,4 +1,4 @@
-// How each collective is said in NCCL's words.
+// Translates each collective into NCCL's calls.
 #include <algorithm>
 #include <optional>
 
@@ -14,7 +14,8 @@ using engine::Signature;
 
 namespace {
 
-// Elements as NCCL counts and adds them: a complex number is two, a bool a byte.
+// The elements as NCCL counts and adds them: a complex number is two elements, and a bool is a
+// byte.
 struct Elements {
   NcclType type;
   std::size_t each;
@@ -55,7 +56,7 @@ Elements elements_of(DType dtype) {
   return {NcclType::kUInt8, size_of(dtype)};
 }
 
-// The logical operators on bools are those of numbers 0 and 1.
+// Logical operators on bools are operators on the numbers 0 and 1.
 RedOp op_of(const Signature& s) {
   const bool is_bool = s.dtype == DType::kBool;
   switch (s.op) {
@@ -68,7 +69,7 @@ RedOp op_of(const Signature& s) {
     case ReduceOp::kAvg:
       return RedOp::kAvg;
     case ReduceOp::kSum:
-    case ReduceOp::kBitAnd:  // as the two below: never asked for, see NcclEngine::score
+    case ReduceOp::kBitAnd:  // not reached, like the two below: see NcclEngine::score
     case ReduceOp::kBitOr:
     case ReduceOp::kBitXor:
       break;
@@ -136,8 +137,8 @@ void NcclEngine::put(const Call& call, cuda::Stream stream) {
       library_->all_gather(call.in, call.out, bytes_of(s), NcclType::kUInt8, comm_, stream));
 }
 
-// gather, scatter, and the v-forms of all_gather: each rank sends and receives parts; its own is
-// copied where it is not in place.
+// Carries gather, scatter, and the v-forms of all_gather. Each rank sends and receives parts. It
+// copies its own part unless the call is in place.
 void NcclEngine::put_movement(const Call& call, cuda::Stream stream) {
   const Signature& s = call.signature;
   const int rank = facts_.rank;
@@ -175,7 +176,7 @@ void NcclEngine::put_movement(const Call& call, cuda::Stream stream) {
   if (from != to) cuda::copy(device_->driver(), to, from, own_bytes(call), stream);
 }
 
-// In place, a rank would overwrite what others have yet to read: then it reads from a copy.
+// In place, a rank would overwrite data that it has yet to send. So it sends from a copy.
 void NcclEngine::put_all_to_all(const Call& call, cuda::Stream stream) {
   const int last = facts_.size - 1;
   std::optional<cuda::ScratchMemory> copy;

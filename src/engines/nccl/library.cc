@@ -17,7 +17,7 @@ FoundNccl NcclLibrary::find(const os::LibrarySearch& search, const Allowed& allo
   FoundNccl found;
   os::LoadedLibrary library(kName, search, found.why_not);
   if (!library) return found;
-  // NCCL reads these once, when it starts; what the user has set stays.
+  // NCCL reads these variables once, when it starts. Values that the user has set are kept.
   if (!allowed.multicast) base::default_environment("NCCL_NVLS_ENABLE", "0");
   if (!allowed.ras) base::default_environment("NCCL_RAS_ENABLE", "0");
   const auto made = std::make_shared<NcclLibrary>();

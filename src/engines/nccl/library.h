@@ -11,17 +11,17 @@ namespace hocket::engines::nccl {
 
 struct FoundNccl;
 
-// What NCCL may do. A value.
+// The optional features that NCCL may use. A value.
 struct Allowed {
   bool multicast = false;  // NVLink's
-  bool ras = false;        // open its port for monitoring
+  bool ras = false;        // NCCL's monitoring port
 };
 
-// A resource: the loaded library and a table of its functions, under NCCL's names without "nccl".
-// Immutable once made, so any thread. Never unloaded.
+// A resource: the loaded library, and a table of its functions under NCCL's names without "nccl".
+// It does not change after its creation, so any thread may use it. It is never unloaded.
 class NcclLibrary {
  public:
-  // Never throws for what is not there: then `why_not` says so.
+  // Finds NCCL. It does not throw if NCCL is missing; `why_not` gives the reason.
   static FoundNccl find(const os::LibrarySearch& search, const Allowed& allowed);
 
   int version() const noexcept { return version_; }  // 22809 is 2.28.9
@@ -53,7 +53,7 @@ class NcclLibrary {
   NcclResult (*recv)(void*, std::size_t, NcclType, int peer, Comm, cuda::Stream) = nullptr;
 
  private:
-  std::string fill(os::LoadedLibrary& library);  // why not, or empty
+  std::string fill(os::LoadedLibrary& library);  // returns the reason of a failure, or ""
 
   std::string path_;
   int version_ = 0;

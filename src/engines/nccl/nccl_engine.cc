@@ -14,16 +14,16 @@ using engine::Signature;
 
 namespace {
 
-// What a call costs at least, and what a GPU moves in a microsecond, by measurements on four H200s.
-// They matter only beside other engines' scores.
+// The minimum time of a call, and the bytes that a GPU moves in a microsecond, measured on four
+// H200s. They matter only for the comparison with other engines.
 constexpr double kLatency = 10;
 constexpr double kBytesPerMicrosecond = 250'000;
 
-// The time that a clean end may take before it is an abort.
+// The time limit of a clean end. After it the end becomes an abort.
 constexpr auto kPatience = std::chrono::seconds(2);
-// First without a pause, for what is about to end.
+// The first polls are without a pause, for calls that end soon.
 constexpr int kEagerPolls = 1000;
-// What the watch over a call gets beyond the call's own time to end it.
+// The time that the host allows for a launch, beyond the limit of the call.
 constexpr auto kLaunchGrace = std::chrono::seconds(2);
 
 bool is_floating(DType dtype) {
@@ -100,7 +100,7 @@ void NcclEngine::connect(const engine::Introduction& introduction) {
   settle(introduction.deadline, introduction.look);
 }
 
-// Every call returns at once; what NCCL has still to begin it begins in a thread of its own.
+// Every call returns at once. NCCL starts the rest in a thread of its own.
 void NcclEngine::settle(Deadline deadline, const std::function<void()>& look) {
   const auto is_settled = [&, polls = 0]() mutable {
     NcclResult state = NcclResult::kSuccess;
@@ -174,7 +174,7 @@ std::optional<engine::DeviceProblem> NcclEngine::problem() noexcept {
                                                    last == nullptr ? "" : last)};
 }
 
-// In a thread of its own: NCCL waits there for its kernels and its own threads to end.
+// Runs in its own thread, because NCCL waits here for its kernels and threads to end.
 void NcclEngine::abort() noexcept {
   if (aborted_.exchange(true)) return;
   aborting_ = std::thread([this] {

@@ -1,4 +1,4 @@
-// Collectives of GPUs by NCCL.
+// Collectives between GPUs by NCCL.
 #pragma once
 
 #include <atomic>
@@ -12,16 +12,16 @@
 
 namespace hocket::engines::nccl {
 
-// Kinds that it has code for.
+// The kinds that this engine has code for.
 inline constexpr engine::KindSet kCarries = engine::kCommonKinds;
 
-// See engine::DeviceEngine. Carries everything but what NCCL cannot, or does otherwise than hocket
-// promises: bit operators, integers of 16 bits, products of complex numbers, the 8-bit floats, and
-// minimum and maximum of floating-point numbers, where NCCL drops NaNs. Sums of half types are
-// rounded at every step.
+// See engine::DeviceEngine. It carries everything except operations that NCCL lacks or computes
+// differently. These are bit operators, 16-bit integers, products of complex numbers and 8-bit
+// floats. They also include minimum and maximum of floats, where NCCL drops NaNs. Sums of half
+// types are rounded at every step.
 //
-// NCCL's communicator is made at `connect`, without blocking, so that a rank that never comes ends
-// in the deadline; it is destroyed in bounded time.
+// `connect` makes NCCL's communicator without blocking, so a missing rank leads to a deadline
+// error. Its destruction takes a limited time.
 class NcclEngine final : public engine::DeviceEngine {
  public:
   NcclEngine(std::shared_ptr<const NcclLibrary> library,
@@ -33,7 +33,7 @@ class NcclEngine final : public engine::DeviceEngine {
   std::optional<engine::Score> score(const engine::Signature& signature) const noexcept override;
   void connect(const engine::Introduction& introduction) override;
   void enqueue(const engine::Call& call, StreamRef stream) override;
-  // Others watch the time on the device; what is kept here bounds what the host waits.
+  // The device limits the time of a call elsewhere. This value limits the time that the host waits.
   bool keeps_time(Duration allowed, std::uint64_t /*sequence*/) noexcept override {
     allowed_ = allowed;
     return false;
@@ -45,27 +45,28 @@ class NcclEngine final : public engine::DeviceEngine {
   void abort() noexcept override;
 
  private:
-  // NCCL's calls; each throws DeviceError.
+  // Make NCCL's calls. Each throws DeviceError.
   void put(const engine::Call& call, cuda::Stream stream);
   void put_movement(const engine::Call& call, cuda::Stream stream);
   void put_all_to_all(const engine::Call& call, cuda::Stream stream);
   void put_reduce_scatter_v(const engine::Call& call, cuda::Stream stream);
   void send(const void* data, std::size_t bytes, int peer, cuda::Stream stream);
   void receive(void* data, std::size_t bytes, int peer, cuda::Stream stream);
-  // Runs `calls` as one group.
+  // Runs `calls` as one NCCL group.
   template <typename Calls>
   void group(const Calls& calls);
   void check(NcclResult status);
-  // Waits until what the last calls began in the background has been begun.
+  // Waits until NCCL has started all earlier calls. NCCL starts some of them in the background.
   void settle(base::Deadline deadline, const std::function<void()>& look = {});
-  // The same after a call. Its first needs the peers, as NCCL makes its connections then.
+  // Does the same after a call. The first call needs the peers, because NCCL then makes its
+  // connections.
   void settle_call();
   void destroy() noexcept;
 
   std::shared_ptr<const NcclLibrary> library_;
   std::shared_ptr<const cuda::DeviceContext> device_;
   engine::GroupFacts facts_;
-  std::mutex mutex_;  // one call at a time into NCCL for this communicator
+  std::mutex mutex_;  // NCCL allows one call at a time for a communicator
   Comm comm_ = nullptr;
   Duration allowed_ = kForever;
   std::atomic<bool> aborted_{false};

@@ -19,13 +19,13 @@ constexpr base::SettingRow kRows[]{
     {kRasVariable, "1: NCCL may open its monitoring port; default 0"},
 };
 
-// What a rank tells the others.
+// The facts that a rank gives to the others.
 struct NcclCard {
-  std::int32_t version = 0;  // 0: there is none
+  std::int32_t version = 0;  // 0: it has no NCCL
   base::ShortSentence<160> why_not;
 };
 
-// Empty: all ranks have it, in one version.
+// Returns "" if all ranks have NCCL in one version, else the reason.
 std::string why_not_alike(std::span<const engine::DeviceCard> cards) {
   if (cards.empty()) return "no rank has said that it has it";
   const auto first = cards.front().as<NcclCard>().version;

@@ -1,4 +1,4 @@
-// The engine nccl, as a job knows it.
+// The provider of the engine `nccl`.
 #pragma once
 
 #include <memory>
@@ -11,18 +11,18 @@
 
 namespace hocket::engines::nccl {
 
-// HOCKET_NCCL_LIBRARY, HOCKET_NVLINK_MULTICAST, HOCKET_NCCL_RAS. A value.
+// The settings HOCKET_NCCL_LIBRARY, HOCKET_NVLINK_MULTICAST and HOCKET_NCCL_RAS. A value.
 struct NcclSettings {
-  std::string library;  // its file; empty: looked for
+  std::string library;  // path of the file; empty: search for it
   Allowed allowed;
 
   static NcclSettings from_environment();
 };
 
-// See engine::Provider. NCCL is loaded when it is first asked for.
+// See engine::Provider. NCCL is loaded at the first use.
 class NcclProvider final : public engine::Provider {
  public:
-  // `folders`: where Python's packages have their libraries.
+  // `folders` are the library folders of Python packages.
   explicit NcclProvider(std::vector<std::string> folders);
 
   std::string_view name() const noexcept override { return "nccl"; }

@@ -43,7 +43,7 @@ Form form_of(DType dtype) noexcept {
   return Form::kBits;
 }
 
-// The unsigned integer of a signed one's width; others as they are.
+// Returns the unsigned integer with a signed one's width. Other forms are unchanged.
 Form without_sign(Form form) noexcept {
   switch (form) {
     case Form::kInt8:

@@ -1,5 +1,5 @@
-// Reductions of a few vectors: from left to right, in the accumulation type, rounded once, at the
-// end; the bits are those of foundation/core/reduce.h (NaNs' payloads apart).
+// Reductions of a few vectors, from left to right in the accumulation type, with one rounding at
+// the end. The bits equal those of foundation/core/reduce.h, except the payloads of NaNs.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace hocket::engines::peer {
 
-// What is told apart when folding, and no more: operations on bits know no type, those of bool are
-// operations on bits, sums of complex numbers are sums of their parts.
+// The number formats that a reduction distinguishes. Bit operations ignore the type. Operations on
+// bools are bit operations, and complex sums are sums of their parts.
 enum class Form : std::uint8_t {
   kBits,
   kBool,
@@ -35,13 +35,13 @@ enum class Form : std::uint8_t {
 };
 enum class FoldOperation : std::uint8_t { kSum, kProduct, kMin, kMax, kAnd, kOr, kXor };
 
-// A value: one reduction. Sums are divided by `divisor`.
+// The code of one reduction. A value. Sums are divided by `divisor`.
 struct FoldCode {
   Form form = Form::kBits;
   FoldOperation operation = FoldOperation::kAnd;
   std::uint16_t divisor = 1;
 };
-// For each dtype and op of hocket, where is_defined.
+// Returns the code for a dtype and operation, if is_defined.
 FoldCode fold_code(DType dtype, ReduceOp op, int ranks) noexcept;
 
 namespace fold_detail {
@@ -51,7 +51,7 @@ HOCKET_ANYWHERE T lesser(T a, T b) {
   if constexpr (std::is_floating_point_v<T>) {
     if (a != a) return a;
     if (b != b) return b;
-    // The zero with a sign is the lesser one.
+    // The zero with a sign is the smaller one.
     using Bits = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
     if (a == b) return std::bit_cast<Bits>(a) < 0 ? a : b;
   }
@@ -63,7 +63,7 @@ HOCKET_ANYWHERE T greater(T a, T b) {
   if constexpr (!std::is_floating_point_v<T>) return a < b ? b : a;
 }
 
-// Integers wrap around, which signed ones may not do by themselves.
+// Integers wrap around. They are computed as unsigned, because signed overflow is undefined.
 template <typename T>
 HOCKET_ANYWHERE T combine(FoldOperation operation, T a, T b) {
   switch (operation) {
@@ -79,7 +79,7 @@ HOCKET_ANYWHERE T combine(FoldOperation operation, T a, T b) {
     case FoldOperation::kMax:
       return greater(a, b);
     case FoldOperation::kSum:
-    case FoldOperation::kAnd:  // as the two below: see combine_bits
+    case FoldOperation::kAnd:  // not reached, like the two below: see combine_bits
     case FoldOperation::kOr:
     case FoldOperation::kXor:
       break;
@@ -91,7 +91,7 @@ HOCKET_ANYWHERE T combine(FoldOperation operation, T a, T b) {
     return a + b;
   }
 }
-// Sums of complex numbers are sums of their parts; this is the product.
+// The product of complex numbers. Their sums are sums of their parts.
 template <typename Real>
 HOCKET_ANYWHERE Pair<Real> combine(FoldOperation, Pair<Real> a, Pair<Real> b) {
   return {a.real * b.real - a.imaginary * b.imaginary, a.real * b.imaginary + a.imaginary * b.real};
@@ -103,7 +103,8 @@ HOCKET_ANYWHERE std::uint32_t combine_bits(FoldOperation operation,
   return operation == FoldOperation::kOr ? a | b : a ^ b;
 }
 
-// Divides sums of floats; other numbers, whose averages are not made of such sums, stay.
+// Divides a sum of floats. Other types are unchanged, because their averages are computed
+// elsewhere.
 template <typename T>
 HOCKET_ANYWHERE typename Number<T>::Wide divide(typename Number<T>::Wide sum, int divisor) {
   using Wide = typename Number<T>::Wide;
@@ -125,8 +126,8 @@ HOCKET_ANYWHERE Vector truths_of(Vector vector) {
   return vector;
 }
 
-// The elements of a part of a vector, `Cell`; value(s) is that of source s. Sources up to kMost, or
-// any number where that is 0.
+// Reduces the elements of a part of a vector, `Cell`. value(s) is the cell of source s. There are
+// up to kMost sources, or any number if kMost is 0.
 template <typename T, int kMost, typename Cell, typename Value>
 HOCKET_ANYWHERE Cell fold_cell(FoldOperation operation, int n, int divisor, const Value& value) {
   using Stored = typename Number<T>::Stored;
@@ -164,13 +165,13 @@ HOCKET_ANYWHERE Cell fold_cell(FoldOperation operation, int n, int divisor, cons
   return std::bit_cast<Cell>(result);
 }
 
-// Whole vectors at once, in registers.
+// Reduces whole vectors in registers.
 template <typename T, int kMost>
 HOCKET_ANYWHERE Vector sum_vectors(const Vector (&v)[kMost], int n, int divisor) {
   return fold_cell<T, kMost, Vector>(FoldOperation::kSum, n, divisor, [&](int s) { return v[s]; });
 }
 
-// Element by element: the sums of integers do not wrap around.
+// Reduces element by element, so that the sums of integers do not wrap around.
 template <typename T>
 HOCKET_ANYWHERE Vector average_integers(const Vector* v, int n, int divisor) {
   Vector result;
@@ -190,7 +191,8 @@ HOCKET_ANYWHERE Vector average_integers(const Vector* v, int n, int divisor) {
   return result;
 }
 
-// Word by word, or element by element where those are larger: little code, for the many.
+// Reduces word by word, or element by element if an element is larger. This needs little code for
+// many combinations.
 template <typename T>
 HOCKET_ANYWHERE Vector fold_words(FoldCode code, const Vector* v, int n) {
   using Stored = typename Number<T>::Stored;
@@ -228,7 +230,7 @@ HOCKET_ANYWHERE Vector fold_bits(FoldCode code, const Vector* v, int n) {
 
 }  // namespace fold_detail
 
-// Folds `n` vectors as `code` says. For kernels that are the same for all codes.
+// Reduces `n` vectors as `code` says, for kernels that handle all codes.
 HOCKET_ANYWHERE_APART Vector fold_any(FoldCode code, const Vector* v, int n) {
   using namespace fold_detail;
   switch (code.form) {
@@ -271,8 +273,9 @@ HOCKET_ANYWHERE_APART Vector fold_any(FoldCode code, const Vector* v, int n) {
   return v[0];
 }
 
-// The two kinds of folds that kernels are made for. `apply` folds n vectors, up to kMost;
-// `apply_around` those of `peers` peers, up to kPeers, with the own one in the place of `rank`.
+// The two kinds of reductions that kernels are compiled for. `apply` reduces n vectors, up to
+// kMost. `apply_around` reduces the vectors of `peers` peers, up to kPeers, with this rank's vector
+// at the position of `rank`.
 template <typename Self>
 struct FoldAround {
   template <int kPeers>
@@ -298,7 +301,7 @@ struct AnyFold : FoldAround<AnyFold> {
     return fold_any(code, v, n);
   }
 };
-// The sums, and averages, of the floats that nets are trained in: code of their own.
+// Sums and averages of the floats that neural networks use. They have specialized code.
 template <typename T>
 struct SumFold : FoldAround<SumFold<T>> {
   template <int kMost>

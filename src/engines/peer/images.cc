@@ -1,7 +1,7 @@
 #include "engines/peer/images.h"
 
 #ifdef HOCKET_PEER_IMAGES
-// The assembler puts the files into the library as they are, aligned as the driver likes them.
+// The assembler embeds the files unchanged, with the alignment that the driver expects.
 asm(R"(
   .section .rodata
   .balign 64

@@ -1,4 +1,4 @@
-// The compiled kernels, as the library carries them.
+// The compiled kernels that are embedded in the library.
 #pragma once
 
 #include <cstddef>
@@ -6,11 +6,11 @@
 
 namespace hocket::engines::peer {
 
-// Fat binaries, for the GPUs that the build was told of; empty where it had no nvcc. They live as
-// long as the program.
+// Fat binaries for the GPUs that the build was configured for. Empty if the build had no nvcc. They
+// live as long as the program.
 struct Images {
   std::span<const std::byte> move;
-  std::span<const std::byte> fold[3];  // by capacity_index
+  std::span<const std::byte> fold[3];  // indexed by capacity_index
 };
 Images images() noexcept;
 

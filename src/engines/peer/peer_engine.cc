@@ -20,7 +20,7 @@ using engine::DeviceMessage;
 using engine::Kind;
 
 std::string PeerEngine::why_not(const engine::GroupFacts& facts) {
-  if (facts.size == 1) return "";  // copies are all it needs
+  if (facts.size == 1) return "";  // it only needs copies
   if (facts.size > kMaxRanks) {
     return fmt::format("{} ranks, the kernels serve up to {}", facts.size, kMaxRanks);
   }
@@ -40,7 +40,7 @@ PeerEngine::PeerEngine(std::shared_ptr<const cuda::DeviceContext> device,
 
 namespace {
 
-// How long the end waits for this GPU's work.
+// The time limit of the destructor's wait for this GPU's work.
 constexpr auto kPatience = std::chrono::seconds(10);
 
 }  // namespace
@@ -48,7 +48,7 @@ constexpr auto kPatience = std::chrono::seconds(10);
 PeerEngine::~PeerEngine() {
   abort();
   if (!kernels_) return;
-  // What is under way reads this memory: our kernels end soon, but others may hold them up.
+  // Work in progress reads this memory. Our kernels end soon, but other kernels may delay them.
   struct Used {
     std::vector<cuda::Mapping> mappings;
     std::unique_ptr<PeerKernels> kernels;
@@ -61,7 +61,7 @@ PeerEngine::~PeerEngine() {
 
 namespace {
 
-// On GPUs of which nothing was measured.
+// The assumed costs on GPUs that were not measured.
 constexpr double kLatency = 4;
 constexpr double kBytesPerMicrosecond = 200'000;
 
@@ -130,7 +130,7 @@ void PeerEngine::connect(const engine::Introduction& introduction) {
   limit(allowed_);
 }
 
-// Whether it joins all GPUs; the same on all ranks.
+// Returns whether NVLink joins all GPUs. All ranks get the same answer.
 bool PeerEngine::has_nvlink(const engine::Introduction& introduction) const {
   const std::string bus_id = device_->bus_id();
   base::ShortText<32> own;
@@ -156,7 +156,7 @@ void PeerEngine::allocate() {
   staging_[rank_] = reinterpret_cast<std::byte*>(mappings_.front().address());
 }
 
-// Where the chunks will be, which need not be zero.
+// Writes into the memory of the chunks, which need not be zero.
 void PeerEngine::write_patterns(base::Deadline deadline) {
   for (int peer = 0; peer < size_; ++peer) {
     if (peer == rank_) continue;
@@ -193,7 +193,7 @@ void PeerEngine::launch(std::span<Step> steps, cuda::Stream stream) const {
   }
 }
 
-// Time is part of a step, so that they are planned anew where calls get another one.
+// The plan of a repeated call. The time limit is part of a step, so a new limit makes a new plan.
 class PeerEngine::Steps final : public engine::DeviceSteps {
  public:
   Steps(const PeerEngine& engine, const Call& call, PeerOuts outs)
@@ -212,10 +212,10 @@ class PeerEngine::Steps final : public engine::DeviceSteps {
   const Call call_;
   const std::vector<std::byte*> outs_;
   std::vector<Step> steps_;
-  std::optional<std::uint64_t> planned_at_;  // the engine's limits_ then
+  std::optional<std::uint64_t> planned_at_;  // the value of the engine's limits_ for this plan
 };
 
-// Listed parts are elsewhere, and may change.
+// Listed parts are stored elsewhere and may change, so their calls have no fixed plan.
 std::unique_ptr<engine::DeviceSteps> PeerEngine::steps_of(const Call& call, PeerOuts outs) {
   if (is_listed(call.signature.kind)) return nullptr;
   return std::make_unique<Steps>(*this, call, outs);
@@ -226,8 +226,8 @@ void PeerEngine::enqueue(const Call& call, StreamRef stream) {
   launch(steps, stream.handle());
 }
 
-// At most one message each way with a peer goes into a launch; all ranks take them in the order of
-// the list, so that those between two ranks meet.
+// A launch takes at most one message in each direction with a peer. All ranks take messages in the
+// order of the list, so that those between two ranks match.
 void PeerEngine::exchange(std::span<const DeviceMessage> messages, StreamRef stream) {
   std::vector<DeviceMessage> left(messages.begin(), messages.end());
   while (!left.empty()) {

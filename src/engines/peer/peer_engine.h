@@ -1,4 +1,4 @@
-// Collectives and messages between GPUs of one host, by kernels of our own.
+// Collectives and messages between GPUs of one host, by hocket's own kernels.
 #pragma once
 
 #include <memory>
@@ -15,29 +15,30 @@
 
 namespace hocket::engines::peer {
 
-// See engine::DeviceEngine. Carries everything, for up to kMaxRanks ranks of one host, processes or
-// threads, whose GPUs reach each other's memory; ranks may share a GPU.
+// See engine::DeviceEngine. Carries everything for up to kMaxRanks ranks of one host. Ranks are
+// processes or threads, and may share a GPU. The GPUs must reach each other's memory.
 //
-// `connect` takes memory: Layout::bytes(size) of this GPU's (80 MiB a peer with 2 ranks, 36 with
-// 8), shared by descriptor with all ranks, which map it, and a line of host memory. Each way is
-// proved by a pattern first.
+// `connect` allocates Layout::bytes(size) of this GPU's memory: 80 MiB for each peer with 2 ranks,
+// 36 with 8. It shares this memory by descriptor with all ranks, which map it. It also allocates a
+// line of host memory. A test pattern checks each direction first.
 //
-// Kernels wait for kernels of the peers. They take up to 128 blocks, fewer where ranks share a GPU:
-// as many as all of these run at a time. Of these the two or three of a channel, side by side, have
-// to run at a time; other kernels that fill the GPU, and wait themselves for something behind
-// these, stop them. A captured call may be replayed as long as the
-// engine lives.
+// Kernels wait for kernels of their peers. They have up to 128 blocks, and fewer if ranks share a
+// GPU, so that all these blocks can run at the same time. At least the two or three blocks of a
+// channel must run at the same time. A deadlock is possible if another kernel fills the GPU and
+// itself waits for work behind these kernels. A captured call may be replayed as long as the engine
+// lives.
 class PeerEngine final : public engine::DeviceEngine {
  public:
-  // Empty: groups like this may have the engine; else why not.
+  // Returns "" if such a group may have the engine, else the reason.
   static std::string why_not(const engine::GroupFacts& facts);
 
-  // `ranks_a_gpu`: the most that share one, which leave each other room; the same on all ranks.
+  // `ranks_a_gpu` is the largest number of ranks that share a GPU. It limits their blocks and is
+  // equal on all ranks.
   PeerEngine(std::shared_ptr<const cuda::DeviceContext> device,
              const engine::GroupFacts& facts,
              const PeerTuning& tuning,
              int ranks_a_gpu);
-  // Aborts, and waits for this GPU's work, though not for ever.
+  // Aborts, and waits a limited time for this GPU's work.
   ~PeerEngine() override;
 
   std::string_view name() const noexcept override { return "peer"; }
@@ -60,7 +61,7 @@ class PeerEngine final : public engine::DeviceEngine {
   void write_patterns(base::Deadline deadline);
   void read_patterns(base::Deadline deadline);
   bool has_nvlink(const engine::Introduction& introduction) const;
-  // Runs `stage` on every rank; throws on all where it threw on one.
+  // Runs `stage` on every rank. Throws on all ranks if it throws on one.
   template <typename Stage>
   void together(const engine::Introduction& introduction, const Stage& stage);
   HostWords& words() const noexcept { return *reinterpret_cast<HostWords*>(words_->data()); }
@@ -73,14 +74,14 @@ class PeerEngine final : public engine::DeviceEngine {
   int size_;
   int ranks_a_gpu_;
   Duration allowed_ = kForever;
-  std::uint32_t next_ = 0;  // of what comes next, see engine::DeviceWait
-  // Empty until connected.
+  std::uint32_t next_ = 0;  // number of the next call, see engine::DeviceWait
+  // The members below are empty until the engine is connected.
   std::byte* staging_[kMaxRanks] = {};
   Member member_;
   std::shared_ptr<cuda::HostBuffer> words_;
   std::unique_ptr<PeerKernels> kernels_;
-  std::uint64_t limits_ = 0;  // how often calls have got another time
-  std::vector<cuda::Mapping> mappings_;  // the own one first
+  std::uint64_t limits_ = 0;             // how often the time limit of calls has changed
+  std::vector<cuda::Mapping> mappings_;  // this rank's own mapping is first
 };
 
 }  // namespace hocket::engines::peer

@@ -26,7 +26,7 @@ constexpr const char* kProtocolNames[kProtocolCount] = {"barrier",
                                                         "reduce_chunks"};
 constexpr const char* kFoldingNames[kFoldingCount] = {"any", "float32", "float16", "bfloat16"};
 
-// The driver only reads what it is given.
+// Returns the arguments, which the driver only reads.
 void* arguments_of(const Step& step) {
   if (takes_small(step.protocol)) return const_cast<SmallParams*>(&step.small);
   if (step.protocol == Protocol::kReduceEven) return const_cast<EvenParams*>(&step.even);
@@ -89,9 +89,9 @@ void PeerKernels::find_functions() {
   }
 }
 
-// Whether kernels may be put on the machine while the one before on the stream still runs: they
-// wait for its end themselves, where they were compiled for GPUs that know how (from Hopper on).
-// Graphs know it from CUDA 12.3 on.
+// Returns whether a kernel may be launched while the previous one on the stream still runs. The
+// kernel then waits itself for that one's end, if it was compiled for GPUs that support this
+// (Hopper and later). Graphs support it from CUDA 12.3 on.
 bool PeerKernels::may_begin_early() const {
   const cuda::Driver& driver = device_->driver();
   if (driver.version() < 12030) return false;
@@ -103,12 +103,13 @@ bool PeerKernels::may_begin_early() const {
   return version >= 90;
 }
 
-// Each kernel once, with nothing to do and as many threads as ever: where the driver loads lazily,
-// it loads now, and it makes the room for stacks now.
+// Runs each kernel once, with nothing to do and the largest number of threads. So a driver that
+// loads lazily loads it now, and allocates its stacks now.
 void PeerKernels::run_all() const {
   const cuda::Driver& driver = device_->driver();
   const cuda::OwnedStream stream(device_);
-  constexpr std::size_t kBytes = Layout::kHeaderBytes + Layout::kLinksBytes;  // all that is read
+  // all memory that is read
+  constexpr std::size_t kBytes = Layout::kHeaderBytes + Layout::kLinksBytes;
   const cuda::DeviceBuffer area(device_, kBytes);
   cuda::check(driver,
               driver.memset_d8_async(area.address(), 0, kBytes, stream.get()),

@@ -1,4 +1,4 @@
-// The kernels of one device, loaded.
+// The loaded kernels of one device.
 #pragma once
 
 #include <memory>
@@ -9,12 +9,12 @@
 
 namespace hocket::engines::peer {
 
-// A resource: the kernels for groups of one size on one device, all of them loaded and run once, so
-// that nothing is loaded or allocated beside a kernel that waits. Immutable once made; any thread.
-// Throws DeviceError.
+// A resource: the kernels for groups of one size on one device. The constructor loads and runs all
+// of them once, so that no load or allocation happens beside a waiting kernel. It throws
+// DeviceError. The object does not change afterwards; any thread may use it.
 class PeerKernels {
  public:
-  // Empty: the library has kernels; else why not.
+  // Returns "" if the library has kernels, else the reason.
   static std::string why_not();
 
   PeerKernels(std::shared_ptr<const cuda::DeviceContext> device, int size);
@@ -22,10 +22,10 @@ class PeerKernels {
   PeerKernels(const PeerKernels&) = delete;
   PeerKernels& operator=(const PeerKernels&) = delete;
 
-  // How many blocks the device runs at a time, of whichever kernel waits for peers.
+  // Returns how many blocks of any waiting kernel the device can run at the same time.
   int blocks_at_once() const;
 
-  // Puts a step that is a kernel on the stream.
+  // Launches the kernel of a step on the stream.
   void launch(const Step& step, cuda::Stream stream) const;
 
  private:
@@ -39,7 +39,7 @@ class PeerKernels {
   cuda::Module fold_ = nullptr;
   cuda::Function functions_[kProtocolCount][kFoldingCount] = {};
   int size_;
-  bool begins_early_ = false;  // where the device and the driver can
+  bool begins_early_ = false;  // if the device and the driver support it
 };
 
 }  // namespace hocket::engines::peer

@@ -11,7 +11,7 @@ using engine::Kind;
 
 namespace {
 
-// One rank: what comes out is what goes in.
+// Plans a call of one rank: the output is the input.
 std::vector<Step> plan_alone(const Call& call) {
   std::size_t bytes = engine::own_bytes(call);
   const auto* in = static_cast<const std::byte*>(call.in);

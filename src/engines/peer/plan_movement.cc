@@ -15,15 +15,15 @@ using engine::Kind;
 
 namespace {
 
-// What this rank moves: to and from each rank, itself included.
+// The data that this rank moves to and from each rank, including itself.
 struct PeerMoves {
   std::array<CutArray, kMaxRanks> send{}, receive{};
-  bool same = false;  // to all ranks the same
-  // Where each rank takes what comes from here, by its address here; null: not known.
+  bool same = false;  // all ranks get the same data
+  // The address at which each rank wants this rank's data. Null: unknown.
   std::array<std::byte*, kMaxRanks> direct{};
   bool symmetric = false;
-  // Whether the copy engines may do it, the same on all ranks: not where a rank copies a part of
-  // its own as well, as they do one copy after another.
+  // Whether the copy engines may carry the call, equal on all ranks. They make one copy after
+  // another, so not if a rank also copies a part of its own.
   bool by_engines = false;
 };
 
@@ -94,7 +94,7 @@ class MovesOf {
   PeerMoves moves_;
 };
 
-// A small call whose pieces lie at equal distances.
+// Describes a small call whose pieces lie at equal distances.
 SmallParams small_call(const Call& call, const Member& member) {
   const engine::Signature& s = call.signature;
   SmallParams p = small_of(member, kCollectives);
@@ -119,7 +119,7 @@ SmallParams small_call(const Call& call, const Member& member) {
   return p;
 }
 
-// Both ends of a link take the small way for what is small, by whichever of its kernels.
+// Both ends of a link use small packets up to this size, in any of the kernels for them.
 std::size_t most_small(const PeerTuning& tuning) {
   return std::min({tuning.small, tuning.packets, kSmallBytes});
 }
@@ -139,7 +139,7 @@ class Movement {
 
   std::vector<Step> steps() {
     constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
-    if (moves_.symmetric && most_ > tuning_.direct) {  // all moves are of one size
+    if (moves_.symmetric && most_ > tuning_.direct) {  // all moves have one size
       if (moves_.by_engines && most_ >= tuning_.engines) {
         add_copies();
       } else {
@@ -158,7 +158,7 @@ class Movement {
   }
 
  private:
-  // Whether this rank has to copy its own part.
+  // Returns whether this rank has to copy its own part.
   bool stays() const {
     return moves_.receive[rank_].bytes > 0 && moves_.receive[rank_].at != moves_.send[rank_].at;
   }
@@ -166,7 +166,8 @@ class Movement {
     return copy_step(moves_.receive[rank_].at, moves_.send[rank_].at, moves_.receive[rank_].bytes);
   }
 
-  // A launch for what has more than `over` bytes, up to `upto`; the own part goes with the largest.
+  // Adds a launch for moves of more than `over` bytes, up to `upto`. This rank's own part goes with
+  // the largest.
   void add_exchange(Protocol protocol, std::size_t over, std::size_t upto) {
     Step step{.protocol = protocol, .params = params_};
     Params& p = step.params;
@@ -198,7 +199,7 @@ class Movement {
     steps_.push_back(step);
   }
 
-  // By the copy engines, between two barriers.
+  // Adds copies by the copy engines, between two barriers.
   void add_copies() {
     Step barrier;
     static_cast<LaneParams&>(barrier.small) = params_;
@@ -217,7 +218,7 @@ class Movement {
   const PeerTuning& tuning_;
   std::size_t rank_;
   std::size_t size_;
-  std::size_t most_ = 0;  // bytes to or from a peer
+  std::size_t most_ = 0;  // largest number of bytes to or from a peer
   std::vector<Step> steps_;
 };
 
@@ -228,7 +229,8 @@ std::vector<Step> one_small(const SmallParams& params) {
   return {step};
 }
 
-// At most one small message each way, and none of a rank to itself: the common case.
+// Returns the parameters for the common case: at most one small message in each direction, and none
+// to this rank.
 std::optional<SmallParams> small_messages(std::span<const PeerMessage> messages,
                                           const Member& member,
                                           const PeerTuning& tuning) {

@@ -1,17 +1,18 @@
-// The two halves of planning.
+// The two halves of planning: movement and reductions.
 #pragma once
 
 #include "engines/peer/plan.h"
 
 namespace hocket::engines::peer {
 
-// Movement: broadcast, all_gather, gather, scatter, all_to_all and their v-forms.
+// Plans broadcast, all_gather, gather, scatter, all_to_all and their v-forms.
 std::vector<Step> plan_movement(const engine::Call& call,
                                 const Member& member,
                                 const PeerTuning& tuning,
                                 PeerOuts outs);
 
-// all_reduce, reduce, reduce_scatter and its v-form; a large broadcast, of more than two ranks.
+// Plans all_reduce, reduce, reduce_scatter and its v-form, and a large broadcast with more than two
+// ranks.
 std::vector<Step> plan_reduction(const engine::Call& call,
                                  const Member& member,
                                  const PeerTuning& tuning,
@@ -38,7 +39,7 @@ inline Step copy_step(void* to, const void* from, std::size_t bytes) {
           .copy_from = static_cast<const std::byte*>(from),
           .copy_bytes = bytes};
 }
-// A part of an array, empty where there are no bytes. Kernels only read what is sent.
+// Returns a part of an array; empty if it has no bytes. Kernels only read data that is sent.
 inline CutArray part_at(const void* array, std::size_t offset, std::size_t bytes) {
   if (bytes == 0) return {};
   auto* at = static_cast<std::byte*>(const_cast<void*>(array));

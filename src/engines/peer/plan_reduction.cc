@@ -13,7 +13,8 @@ namespace {
 struct ByteRange {
   std::size_t first = 0, bytes = 0;
 };
-// Part `index` of `bytes` cut into `parts` of whole vectors, the last ones perhaps shorter.
+// Returns part `index` of `bytes`, cut into `parts` parts of whole vectors. The last parts may be
+// shorter.
 ByteRange range_of(std::size_t bytes, int parts, int index) {
   const auto n = static_cast<std::uint64_t>(parts);
   const std::size_t length = (vectors_in(bytes) + n - 1) / n * kVectorBytes;
@@ -62,7 +63,7 @@ class ReductionPlan {
       if (at_root) wanted_from(root, 0, bytes);
       return {bytes <= tuning_.to_one && fits_packets(bytes) ? one_hop(bytes) : chunks()};
     }
-    // All but the root reduce a part each.
+    // Each rank except the root reduces a part.
     p_.roles = kWithResults;
     for_relays(bytes, root, [&](int q, ByteRange range) {
       reduced_by(q, range.first, range.bytes);
@@ -90,7 +91,7 @@ class ReductionPlan {
     return {perhaps_even(step, share * static_cast<std::size_t>(size_), share, 1)};
   }
 
-  // A broadcast by relays: of one source, whose parts are forwarded by one rank each.
+  // Plans a broadcast by relays: a reduction with one source, in which each rank forwards one part.
   std::vector<Step> broadcast() {
     const std::size_t bytes = engine::bytes_of(call_.signature);
     const int root = call_.signature.root;
@@ -113,7 +114,7 @@ class ReductionPlan {
   }
 
  private:
-  // Rank `q` reduces these bytes of all.
+  // Rank `q` reduces these bytes of all ranks.
   void reduced_by(int q, std::size_t first, std::size_t bytes) {
     CutArray& part = q == rank_ ? p_.kept : p_.send[peer_number(q, rank_)];
     part = part_at(call_.in, first, bytes);
@@ -123,7 +124,7 @@ class ReductionPlan {
     CutArray& part = q == rank_ ? p_.kept_to : p_.receive[peer_number(q, rank_)];
     part = part_at(call_.out, first, bytes);
   }
-  // Everybody reduces everything.
+  // Every rank reduces the whole array.
   void whole_to_all(std::size_t bytes) {
     for (int q = 0; q < size_; ++q) reduced_by(q, 0, bytes);
     wanted_from(rank_, 0, bytes);
@@ -135,7 +136,7 @@ class ReductionPlan {
       if (q != root) act(q, range_of(bytes, size_ - 1, index++));
     }
   }
-  // Results go to the peers' arrays where they are, where those are known.
+  // Results go directly to the peers' arrays, if these are known.
   void enter(std::size_t first) {
     if (outs_.empty()) return;
     p_.enter = 1;
@@ -144,28 +145,28 @@ class ReductionPlan {
     }
   }
 
-  // Whether `most` bytes, those of the longest part, go a vector a thread.
+  // Returns whether data of up to `most` bytes for the longest part uses one vector in each thread.
   bool is_small(std::size_t most) const {
     const bool listed = call_.signature.kind == Kind::kReduceScatterV;
     return !listed && most <= std::min(tuning_.small, kSmallBytes);
   }
   bool fits_packets(std::size_t most) const { return tuning_.lines || is_small(most); }
-  // By packets, in one hop: the smallest in a simpler way.
+  // Plans packets in one hop. The smallest calls use a simpler kernel.
   Step one_hop(std::size_t most) const {
     if (!is_small(most)) return packets(Protocol::kReducePackets);
     Step step{.protocol = Protocol::kReduceSmall, .small = small()};
     cut_small(step);
     return step;
   }
-  // All_reduce by packets.
+  // Plans all_reduce by packets in two hops.
   Step two_hops(std::size_t bytes) const {
     const Step step = packets(Protocol::kAllReducePackets);
     const std::size_t part = range_of(bytes, size_, 0).bytes;
     if (bytes <= part * p_.peers) return step;
     return perhaps_even(step, bytes, part, 2);
   }
-  // The same packets in the same slots, made by the kernel for what is even, where this rank's
-  // arrays are.
+  // Uses the kernel for equal parts if this rank's arrays allow it. It makes the same packets in
+  // the same slots.
   Step perhaps_even(Step step, std::size_t bytes, std::size_t part, std::uint32_t hops) const {
     auto* out = static_cast<std::byte*>(call_.out);
     if (hops == 1) out -= part * static_cast<std::size_t>(rank_);

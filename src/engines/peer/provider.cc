@@ -10,12 +10,12 @@
 namespace hocket::engines::peer {
 namespace {
 
-// What a rank tells the others.
+// The facts that a rank gives to the others.
 struct PeerCard {
-  std::int32_t shareable = 0;  // 1: its GPU's memory can be mapped by other processes
+  std::int32_t shareable = 0;  // 1: other processes can map its GPU's memory
 };
 
-// The fewest that carry every call: those of one channel.
+// The smallest number that carries every call: the blocks of one channel.
 constexpr long long kLeastBlocks = 3;
 constexpr long long kMostBlocks = 1024;
 

@@ -1,4 +1,4 @@
-// The engine peer, as a job knows it: GPUs of one host, by kernels of our own.
+// The provider of the engine `peer`: GPUs of one host, by hocket's own kernels.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class PeerProvider final : public engine::Provider {
   std::unique_ptr<engine::DeviceEngine> make_device_engine(const engine::DeviceSite& site) override;
 
  private:
-  std::uint32_t most_blocks_ = 0;  // of a kernel; 0: as many as the tuning has
+  std::uint32_t most_blocks_ = 0;  // of a kernel; 0: the tuning decides
 };
 
 }  // namespace hocket::engines::peer

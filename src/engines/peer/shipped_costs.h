@@ -1,5 +1,6 @@
-// Measured on H200s linked by NVSwitch: a process each, by `hocket bench --tune`, 2 ranks 2026-11-23,
-// 4 ranks 2026-11-22, before the kernels became quicker. In the format that it writes.
+// Costs measured on H200s linked by NVSwitch, with one process for each GPU, by `hocket bench
+// --tune`. 2 ranks on 2026-11-23, 4 ranks on 2026-11-22, with slower kernels than today's. The
+// format is that of its output.
 #pragma once
 
 #include <string_view>

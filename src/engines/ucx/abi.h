@@ -1,5 +1,5 @@
-// The part of UCP's binary interface that hocket uses, as of version 1.13. Layout and values are
-// UCX's; tests/compile holds them against ucp.h where that is installed.
+// The part of UCP's binary interface that hocket uses, as of version 1.13. Layouts and values are
+// UCX's. tests/compile compares them with ucp.h if that is installed.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace hocket::engines::ucx {
 
-// One byte, as UCX declares it.
+// One byte, as in UCX's declaration.
 enum class UcsStatus : signed char {
   kOk = 0,
   kInProgress = 1,
@@ -24,7 +24,7 @@ using Worker = struct ucp_worker*;
 using Endpoint = struct ucp_ep*;
 using Address = struct ucp_address;
 
-// What operations return: null when done, an error in disguise, or a request.
+// The result of an operation: null when done, an encoded error, or a request.
 using StatusPointer = void*;
 inline UcsStatus error_in(StatusPointer pointer) noexcept {
   const auto value = reinterpret_cast<std::intptr_t>(pointer);
@@ -47,13 +47,13 @@ struct ContextParams {
   const char* name = nullptr;
 };
 
-// What it tells of itself; only what the mask asks for is written.
+// The attributes of a context. UCX writes only those in the mask.
 struct ContextAttributes {
   static constexpr std::uint64_t kMemoryTypes = 1 << 2;
   std::uint64_t field_mask = kMemoryTypes;
   std::size_t request_size = 0;
   int thread_mode = 0;
-  std::uint64_t memory_types = 0;  // a bit a MemoryType
+  std::uint64_t memory_types = 0;  // one bit for each MemoryType
   char name[32] = {};
   std::size_t reserved = 0;
 };
@@ -119,7 +119,7 @@ struct AmHandlerParam {
   void* argument = nullptr;
 };
 
-// Of a message that has come by its tag.
+// Describes a message that was received by its tag.
 struct TagReceived {
   std::uint64_t tag;
   std::size_t length;

@@ -1,4 +1,4 @@
-// The fabrics by which one process reaches other ranks' GPUs, one after the other.
+// The fabrics through which one process reaches other ranks' GPUs, in the order of their creation.
 #pragma once
 
 #include <functional>
@@ -14,33 +14,36 @@
 
 namespace hocket::engines::ucx {
 
-// A resource, one a process and job. Fabrics have numbers, which ranks agree on: those of a group
-// use one that all of them have for the GPUs that they use there. A number stands for one fabric of
-// one GPU here and is never used again, as peers keep one address a rank for it. So a new one
-// comes, on all ranks of a group, where one of them has lost a connection: UCX's ends of it are
-// never used again. A GPU's newest stays, older ones live as long as somebody uses them. Any
-// thread.
+// A resource, one for each process and job. Any thread may use it.
+//
+// Fabrics have numbers. The ranks of a group agree on a number that all of them have for the GPUs
+// that they use in it. A number identifies one fabric of one GPU in this process. It is never
+// reused, because peers keep one address of each rank for it. If a rank of a group has lost a
+// connection, all its ranks get a new fabric, because UCX cannot reuse the endpoints of a lost
+// connection. The newest fabric of a GPU stays. Older ones live as long as they are used.
 class DeviceFabrics {
  public:
   using Device = std::shared_ptr<const cuda::DeviceContext>;
-  // `make`: called with that device's context current, which UCX looks at. Throws SystemError.
+  // `make` is called with the device's context current, because UCX looks at it. It throws
+  // SystemError.
   using Make = std::function<std::shared_ptr<Fabric>(const Device&)>;
   explicit DeviceFabrics(Make make) : make_(std::move(make)) {}
 
-  // What a group of these ranks of the world wants, at least `least`: the GPU's newest, or a number
-  // that is new here, and from now on this GPU's, where that has lost one of the ranks.
+  // Returns the number that this rank wants for a group of these world ranks. It is at least
+  // `least`. It is the GPU's newest number, or a new one if that fabric has lost one of the ranks.
+  // A new number becomes the GPU's newest.
   int number_for(const Device& device, std::span<const int> ranks, int least = 0);
-  // `number`: what this rank wanted, and all others of the group.
+  // `number` is a number that all ranks of the group wanted.
   std::shared_ptr<Fabric> get(const Device& device, int number);
 
-  // See Fabric; of all that live.
+  // Do the same as in Fabric, for all living fabrics.
   bool flush(base::Deadline deadline) noexcept;
   void retire() noexcept;
 
  private:
   struct Newest {
     int number = -1;
-    std::shared_ptr<Fabric> fabric;  // null before somebody gets it
+    std::shared_ptr<Fabric> fabric;  // null until somebody gets it
   };
   struct Known {
     int number;
@@ -50,8 +53,8 @@ class DeviceFabrics {
   std::vector<std::shared_ptr<Fabric>> living() noexcept;
 
   const Make make_;
-  std::mutex mutex_;              // guards what follows
-  int last_ = -1;                 // the largest number that is somebody's
+  std::mutex mutex_;              // guards the members below
+  int last_ = -1;                 // the largest number in use
   std::map<int, Newest> newest_;  // by the GPU's ordinal
   std::vector<Known> all_;
 };

@@ -17,14 +17,14 @@ using base::Deadline;
 
 namespace {
 
-constexpr unsigned kMessageId = 29;  // of active messages, any small number
+constexpr unsigned kMessageId = 29;  // of active messages; any small number works
 constexpr std::size_t kMostFree = 256;
-// UCX takes no longer ones at once, by itself.
+// UCX sends no longer messages at once by itself.
 constexpr std::size_t kMostAtOnce = 8192;
-constexpr auto kGrace = std::chrono::milliseconds(100);  // for what is to leave at the end
+constexpr auto kGrace = std::chrono::milliseconds(100);  // time for pending messages at the end
 
-// The GPU's context, where there is one, for what UCX does in it: it may free, and wait for streams
-// of its own, while other streams of the program are captured.
+// Makes the GPU's context current, if there is one, while UCX runs. UCX may free memory and wait
+// for its own streams while other streams of the program are captured.
 class CurrentDevice {
  public:
   explicit CurrentDevice(const std::shared_ptr<const cuda::DeviceContext>& device) {
@@ -41,7 +41,7 @@ class CurrentDevice {
 
 }  // namespace
 
-// A message's header, and its bytes where they were copied, while UCX may read them.
+// A message's header, and a copy of its bytes if there is one, for as long as UCX may read them.
 struct Fabric::Outgoing {
   Fabric* fabric = nullptr;
   MessageHeader header;
@@ -89,15 +89,16 @@ void Fabric::start(const FabricOptions& options) {
               fmt::format("UCX does not take {}={}", *names.begin(), value));
   };
   const bool chosen = base::environment("UCX_TLS").has_value();
-  // Ranks of one host have a better way, and with it UCX could not notice that a peer has gone.
+  // Ranks of one host have a faster engine. With shared memory UCX could not notice the end of a
+  // peer.
   if (!chosen) set({"TLS"}, options.gpus ? "^sm" : "^sm,cuda_copy,cuda_ipc,gdr_copy");
-  // Shorter messages it would copy by calls that wait for the GPU's default stream.
+  // UCX copies shorter messages with calls that wait for the GPU's default stream.
   if (options.gpus && !base::environment("UCX_RNDV_THRESH")) set({"RNDV_THRESH"}, "0");
   if (!options.interface.empty() && !base::environment("UCX_NET_DEVICES")) {
     set({"NET_DEVICES"}, options.interface);
   }
-  // Old ones take what is a transport's without that one's name in front here, and complain where
-  // none of those that they use has it; new ones want the name.
+  // Old versions expect a transport's setting without its name as prefix, and warn if no transport
+  // in use has it. New versions require the name.
   if (!chosen && !base::environment("UCX_TCP_RX_SEG_SIZE")) {
     set({"RX_SEG_SIZE", "TCP_RX_SEG_SIZE"}, std::to_string(kReceivedAtOnce));
   }
@@ -118,9 +119,9 @@ void Fabric::start(const FabricOptions& options) {
   require(library_->worker_set_am_recv_handler(worker_, &handler), "take active messages");
 }
 
-// Connections that are still being set up must not be taken down: UCX trips over them, and over
-// those of the dead. Where there are such, UCX keeps its memory until the process ends; likewise
-// where the GPU's context is there no more.
+// A connection that is still being set up must not be closed, nor one to a dead rank: UCX crashes.
+// If there are any, UCX keeps its memory until the process ends. It also does if the GPU's context
+// no longer exists.
 Fabric::~Fabric() {
   const CurrentDevice current(device_);
   if (!current.is_current() || retired_ || knows_dead_ || !flush_all(Deadline::in(kGrace))) {
@@ -171,7 +172,7 @@ bool Fabric::arm() noexcept {
 
 bool Fabric::progress() noexcept {
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  // Who holds it moves everything.
+  // The thread that holds the lock moves everything.
   return lock && poll();
 }
 
@@ -217,8 +218,8 @@ bool Fabric::flush_all(Deadline deadline) noexcept {
   return wait_for(library_->worker_flush_nbx(worker_, &plain), deadline);
 }
 
-// UCX (1.13) ends the process, by assertions of its own, where it flushes connections whose other
-// end has ceased to answer.
+// UCX 1.13 aborts the process, by assertions, when it flushes a connection whose peer no longer
+// answers.
 bool Fabric::flush_living(Deadline deadline) noexcept {
   const RequestParam plain{};
   for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
@@ -289,11 +290,11 @@ void Fabric::note_broken(std::size_t rank) {
 
 std::vector<int> Fabric::take_broken() {
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock) return {};  // who asks has other things to do, and asks again
+  if (!lock) return {};  // the caller has other work, and asks again
   return std::exchange(broken_, {});
 }
 
-// Not in UCX's own callbacks.
+// It must not run in a callback of UCX.
 void Fabric::close_broken() noexcept {
   for (Peer& peer : peers_) {
     if (!peer.to_close) continue;
@@ -309,7 +310,7 @@ void Fabric::close_broken() noexcept {
 
 // --- Out ----------------------------------------------------------------------------------------
 
-// Told where the memory lies UCX has not to look: it would ask the driver for every message.
+// Tells UCX the kind of memory. Otherwise UCX would ask the driver for every message.
 RequestParam Fabric::param_for(MemoryKind memory) const noexcept {
   RequestParam param;
   param.mask = RequestParam::kCallback | RequestParam::kUserData | RequestParam::kMemoryType;
@@ -340,12 +341,13 @@ void Fabric::on_sent(void* request, UcsStatus, void* user_data) {
   if (self.free_.size() < kMostFree) self.free_.push_back(std::move(done));
 }
 
-// Whether nothing has to be kept for it: UCX has sent it, or copied what the system did not take.
+// Returns true if nothing must be kept for the message: UCX has sent it, or has copied what the
+// system did not accept.
 bool Fabric::send_at_once(int rank,
                           const MessageHeader& header,
                           std::span<const std::byte> payload) {
   const Endpoint to = retired_ ? nullptr : endpoint(rank);
-  if (to == nullptr) return true;  // never leaves
+  if (to == nullptr) return true;  // it never leaves
   RequestParam param;
   param.mask = RequestParam::kFlags | RequestParam::kMemoryType | RequestParam::kAtOnce;
   param.flags = RequestParam::kAmEager;
@@ -393,7 +395,7 @@ void Fabric::hand_over(int rank,
   if (request != nullptr && error_in(request) == UcsStatus::kOk) {
     if (left) ++*left;
     outgoing->left = left;
-    static_cast<void>(outgoing.release());  // on_sent has it
+    static_cast<void>(outgoing.release());  // on_sent owns it now
     if (unsent_.fetch_add(1, std::memory_order_relaxed) == 0 && help_) help_();
   } else if (free_.size() < kMostFree) {
     free_.push_back(std::move(outgoing));

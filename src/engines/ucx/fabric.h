@@ -1,4 +1,4 @@
-// One process's end of UCX: what all groups of the process share.
+// One process's use of UCX, which all groups of the process share.
 #pragma once
 
 #include <atomic>
@@ -23,11 +23,11 @@
 
 namespace hocket::engines::ucx {
 
-// What UCX reads from a TCP connection at once: no message of its own may be longer, headers
-// included.
+// The bytes that UCX reads from a TCP connection at once. A message of UCX, with its headers, must
+// not be longer.
 inline constexpr std::size_t kReceivedAtOnce = std::size_t{128} << 10;
 
-// What the messages of one group are handed to. Called while the fabric's mutex is held.
+// The receiver of the messages of one group. The fabric's mutex is held during calls.
 class Port {
  public:
   virtual void take(const MessageHeader& header, std::span<const std::byte> payload) = 0;
@@ -36,49 +36,53 @@ class Port {
   ~Port() = default;
 };
 
-// How the bytes of long messages travel.
+// The transport of the bytes of long messages.
 enum class Bulk : std::uint8_t {
-  kAuto,    // directly to ranks where UCX then copies nothing, else in pieces
-  kPieces,  // by active messages, copied at both ends
-  kDirect,  // from array to array by UCX, by their tag
+  kAuto,    // kDirect to ranks for which UCX then copies nothing, else kPieces
+  kPieces,  // in active messages, copied at both ends
+  kDirect,  // from array to array by UCX, with a tag
 };
 
-// Above what is sent unasked directly wins by a factor, below it loses by the round trip.
+// Limit for direct transport. Above the size that is sent without a request, direct is several
+// times faster. Below it, the round trip costs more.
 inline constexpr std::size_t kDirectFrom = std::size_t{512} << 10;
 
-// What a fabric is told. A value.
+// The options of a fabric. A value.
 struct FabricOptions {
-  std::string interface;       // the one to use; empty: UCX chooses
-  std::function<void()> wake;  // called when something came in; any thread
-  std::function<void()> help;  // called when `pending` becomes true, or one breaks; any thread
-  // Whether others know that rank to be gone; any thread, not from the destructor.
+  std::string interface;       // the network interface; empty: UCX chooses
+  std::function<void()> wake;  // called when something arrived; any thread
+  std::function<void()> help;  // called when `pending` becomes true, or a connection breaks; any
+                               // thread
+  // Returns whether other sources report that the rank is gone. Any thread calls it, but not the
+  // destructor.
   std::function<bool(int rank)> lost;
-  std::function<bool(int rank)> died;  // the same of one that has not left in good order
+  std::function<bool(int rank)> died;  // the same, for a rank that did not leave cleanly
   Bulk bulk = Bulk::kAuto;
-  std::size_t direct_from = kDirectFrom;  // bytes; shorter messages never travel directly
-  // Whether UCX is to use its transports of GPUs; to host memory they are no gain.
+  std::size_t direct_from = kDirectFrom;  // bytes; shorter messages are never direct
+  // Whether UCX uses its transports for GPUs. They do not help host memory.
   bool gpus = false;
-  // The GPU whose context is current then, where there is one: what UCX makes in the context has to
-  // go before it does.
+  // The GPU whose context is current during the construction, if any. UCX's objects in that context
+  // must be destroyed before the context.
   std::shared_ptr<const cuda::DeviceContext> device = {};
 };
 
-// Memory that is in UCX's hands while it moves it. A resource: goes back to the fabric, by
-// `take_back`, before anybody else touches the memory or gives it up.
+// Memory that UCX accesses during a direct transfer. A resource. It returns to the fabric through
+// `take_back` before anything else uses or frees the memory.
 struct Transfer {
   enum class State : std::uint8_t { kUnderWay, kDone, kFailed, kCancelled };
   State state = State::kUnderWay;
   bool receives = false;
-  int rank = 0;  // of the world
+  int rank = 0;  // in the world
   std::uint64_t tag = 0;
   std::size_t bytes = 0;
   void* request = nullptr;
   class Fabric* fabric = nullptr;
 };
 
-// A resource: context, worker and the connections to other ranks, made when they are first needed.
-// Safe from any thread; one at a time works the worker. Broken connections are remembered, never
-// thrown: who is dead is others' to say. Throws SystemError where UCX refuses to start.
+// A resource: context, worker, and the connections to other ranks, which are made at their first
+// use. Any thread may use it; one at a time drives the worker. Broken connections are recorded, not
+// thrown, because other layers decide which ranks are dead. Throws SystemError if UCX does not
+// start.
 class Fabric {
  public:
   Fabric(std::shared_ptr<const UcxLibrary> library, FabricOptions options);
@@ -86,57 +90,56 @@ class Fabric {
   Fabric(const Fabric&) = delete;
   Fabric& operator=(const Fabric&) = delete;
 
-  // What others need to connect.
+  // Returns the address that others need to connect.
   std::vector<std::byte> address() const;
-  // The addresses of all ranks; once, before the first message.
+  // Sets the addresses of all ranks. Called once, before the first message.
   void meet(std::vector<std::vector<std::byte>> addresses);
 
-  // The same for some ranks of a world, at any time; those known already are left as they are.
+  // Sets the addresses of some ranks of a world, at any time. Known addresses stay unchanged.
   void introduce(std::size_t world,
                  std::span<const int> ranks,
                  std::span<const std::vector<std::byte>> addresses);
 
-  // "UCX 1.13.1".
+  // Returns the name and version: "UCX 1.13.1".
   std::string name() const;
-  // Whether messages may come from, and go to, GPUs' memory.
+  // Returns whether messages may lie in GPUs' memory.
   bool knows_gpus() const noexcept { return knows_gpus_; }
-  // Whether UCX has a lane to that rank by which GPUs' memory moves without the host's.
+  // Returns whether UCX has a lane to that rank that moves GPUs' memory without the host's.
   bool reaches_gpus(int rank);
 
-  // Why there is no way to that rank at all; empty: there may be one.
+  // Returns why that rank cannot be reached. Empty: it may be reachable.
   std::string why_unreachable(int rank);
-  // Whether there was one, and is no more; or none could be made.
+  // Returns whether the connection to that rank has broken, or could not be made.
   bool is_broken(int rank) noexcept;
 
-  // A descriptor that is readable when something may have come since `arm` said true.
+  // A descriptor that becomes readable when something may have arrived since `arm` returned true.
   int event_fd() const noexcept { return event_fd_; }
-  // False where something has come already.
+  // Returns false if something has arrived already.
   bool arm() noexcept;
-  // Moves what is under way; true when something moved.
+  // Moves operations in progress. Returns true if something moved.
   bool progress() noexcept;
-  // Whether messages that count as sent have not left yet: connections take their time, and peers
-  // may be slow to read. Somebody has to call `progress` until they have.
+  // Returns whether messages that count as sent have not left yet. Connections take time, and peers
+  // may read slowly. Until then, some thread has to call `progress`.
   bool pending() const noexcept { return unsent_.load(std::memory_order_relaxed) != 0; }
-  // The ranks to which connections have broken, or could not be made, since it was last asked. A
-  // rank that has ended is among them. `help` is called when there are any.
+  // Returns the ranks whose connections have broken or could not be made since the last call. It
+  // includes ranks that have ended. `help` is called when there are any.
   std::vector<int> take_broken();
-  // Asks `died`. Waits until what was sent has left this process; false where the deadline came
-  // first, or a rank has died: then only what goes to the living is waited for.
+  // Waits until all messages have left this process. Returns false if the deadline came first or a
+  // rank has died, as `died` reports. Then it waits only for messages to living ranks.
   bool flush(base::Deadline deadline) noexcept;
-  // From now on nothing happens any more: the process is about to end, or nobody is left that could
-  // be reached.
+  // Stops all activity, because the process is about to end or no rank can be reached.
   void retire() noexcept;
-  // The same where nobody is at work in it; else false.
+  // Does the same if no thread uses the fabric. Otherwise returns false.
   bool try_retire() noexcept;
 
   // --- For ports, with `mutex` held -----------------------------------------------------------
   std::mutex& mutex() noexcept { return mutex_; }
-  // `id`: the same on all ranks. Messages that came early are handed over now.
+  // `id` is the same on all ranks. Early messages are delivered now.
   void open(std::uint64_t id, Port& port);
   void close(std::uint64_t id) noexcept;
   // Sends copies of both.
   void send(int rank, const MessageHeader& header, std::span<const std::byte> payload);
-  // The same without a copy of `payload`, which is in UCX's hands while `left` counts it.
+  // Does the same without copying `payload`. UCX may read it while `left` counts it.
   using Count = std::shared_ptr<int>;
   void send_in_place(int rank,
                      const MessageHeader& header,
@@ -144,9 +147,9 @@ class Fabric {
                      const Count& left);
   bool poll() noexcept;
 
-  // Whether a message of so many bytes to that rank is better left to UCX; see Bulk.
+  // Returns whether a message of `bytes` bytes to that rank should be direct; see Bulk.
   bool moves_directly(int rank, std::size_t bytes);
-  // UCX's tag of a message that is to come here; none is used twice.
+  // Returns a new UCX tag for a message to this rank. No tag is used twice.
   std::uint64_t new_tag() noexcept { return ++last_tag_; }
   std::unique_ptr<Transfer> send_directly(int rank,
                                           std::uint64_t tag,
@@ -156,11 +159,11 @@ class Fabric {
                                              std::uint64_t tag,
                                              std::span<std::byte> bytes,
                                              MemoryKind memory = MemoryKind::kHost);
-  // Afterwards UCX does not touch the memory any more: what has begun is seen to its end, for a
-  // while; then, or at once where the other rank is lost, the connection is given up. Where UCX
-  // keeps the memory even so, this process makes no more use of UCX, which moves nothing by itself:
-  // all connections count as broken, so that nobody waits for what they might bring. `lock`, of
-  // `mutex`, is let go of while it waits.
+  // Takes the memory back: when this returns, UCX does not access it any more. A transfer that has
+  // begun gets a limited time to end. After that, or at once if the other rank is lost, the
+  // connection is closed. If UCX keeps the memory even then, this process stops using UCX, which
+  // moves nothing by itself. Then all connections count as broken, so that no thread waits for data
+  // on them. `lock`, on `mutex`, is released during waits.
   void take_back(std::unique_ptr<Transfer> transfer, std::unique_lock<std::mutex>& lock) noexcept;
   void take_back(int rank, const Count& left, std::unique_lock<std::mutex>& lock) noexcept;
 
@@ -171,8 +174,8 @@ class Fabric {
     Endpoint endpoint = nullptr;
     bool broken = false;
     bool to_close = false;
-    std::string why_broken;      // where there never was a connection
-    std::optional<bool> direct;  // what moves_directly has found
+    std::string why_broken;      // if there never was a connection
+    std::optional<bool> direct;  // the result of moves_directly
   };
   struct Early {
     MessageHeader header;
@@ -226,20 +229,20 @@ class Fabric {
   Worker worker_ = nullptr;
   int event_fd_ = -1;
   bool knows_gpus_ = false;
-  std::mutex mutex_;  // guards all below, and the worker
+  std::mutex mutex_;  // guards all members below, and the worker
   bool retired_ = false;
-  bool came_ = false;        // something, since it was last asked
-  bool knows_dead_ = false;  // since a flush
-  bool closes_ = false;      // whether one of `peers_` is to be closed
+  bool came_ = false;        // something arrived since the last query
+  bool knows_dead_ = false;  // set by a flush
+  bool closes_ = false;      // one of `peers_` must be closed
   std::vector<Peer> peers_;  // by world rank
-  std::vector<int> broken_;  // not told yet
+  std::vector<int> broken_;  // not reported yet
   std::map<std::uint64_t, Port*> ports_;
   std::set<std::uint64_t> closed_;
-  std::map<std::uint64_t, std::deque<Early>> early_;  // of groups not made here yet
+  std::map<std::uint64_t, std::deque<Early>> early_;  // for groups that do not exist here yet
   std::size_t early_bytes_ = 0;
   std::vector<std::unique_ptr<Outgoing>> free_;
   std::uint64_t last_tag_ = 0;
-  std::set<void*> drains_;  // requests that take what nobody wants any more
+  std::set<void*> drains_;  // requests that receive unwanted messages
 };
 
 }  // namespace hocket::engines::ucx

@@ -1,4 +1,4 @@
-// What comes in, and the groups that it is for.
+// Dispatches incoming messages to the groups that they are for.
 #include <cstring>
 #include <utility>
 
@@ -20,7 +20,7 @@ UcsStatus Fabric::on_message(void* argument,
                              const AmReceiveParam* param) {
   auto& self = *static_cast<Fabric*>(argument);
   MessageHeader read;
-  // Nobody sends those; who does is not of this job.
+  // No rank of this job sends such messages.
   if (header_length != sizeof(read) || (param->attributes & AmReceiveParam::kRendezvous) != 0) {
     return UcsStatus::kOk;
   }

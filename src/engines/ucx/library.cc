@@ -7,27 +7,28 @@
 namespace hocket::engines::ucx {
 namespace {
 
-// The system's knows the networks of its site, which packages do not.
+// The system's UCX knows the networks of its site, and a package's UCX does not.
 constexpr os::LibraryName kName{"libucp.so.0",
                                 "HOCKET_UCX_LIBRARY",
                                 "UCX",
                                 "Debian: libucx0; pip: libucx-cu13",
                                 os::LibraryName::Rather::kSystem};
 constexpr unsigned kMajor = 1;
-constexpr unsigned kOldestMinor = 12;  // active messages as they are used here
+constexpr unsigned kOldestMinor = 12;  // the first version with these active messages
 
 }  // namespace
 
 FoundUcx UcxLibrary::find(const os::LibrarySearch& search) {
   FoundUcx found;
-  // UCX reads these when it is loaded; what the user has set stays. Its handlers of signals and its
-  // reports of broken connections are not wanted: hocket says itself who died.
+  // UCX reads these variables when it is loaded. Values that the user has set are kept. UCX's
+  // signal handlers and its reports of broken connections are turned off, because hocket reports
+  // dead ranks.
   base::default_environment("UCX_HANDLE_ERRORS", "none");
   base::default_environment("UCX_LOG_LEVEL", "fatal");
   base::default_environment("UCX_WARN_UNUSED_ENV_VARS", "n");
-  // Else it waits in the kernel for a host that is not there, for minutes, and no deadline helps.
+  // Otherwise UCX blocks in the kernel for minutes if a host does not exist, beyond any deadline.
   base::default_environment("UCX_TCP_CONN_NB", "y");
-  // Where the user has it use shared memory (UCX_TLS), it does so for peers that may fail, too.
+  // If the user selects shared memory (UCX_TLS), UCX uses it also for peers that may fail.
   base::default_environment("UCX_POSIX_ERROR_HANDLING", "y");
   base::default_environment("UCX_SYSV_ERROR_HANDLING", "y");
   os::LoadedLibrary library(kName, search, found.why_not);
@@ -76,7 +77,7 @@ std::string UcxLibrary::fill(os::LoadedLibrary& library) {
   library.need("ucp_ep_print_info", ep_print_info);
   library.need("ucp_request_check_status", request_check_status);
   library.need("ucp_request_free", request_free);
-  library.need("ucs_status_string", status_string);  // of a library that libucp brings with it
+  library.need("ucs_status_string", status_string);  // of a library that libucp loads
   return library.why_not_whole();
 }
 

@@ -12,11 +12,11 @@ namespace hocket::engines::ucx {
 
 struct FoundUcx;
 
-// A resource: the loaded library and a table of its functions, under UCP's names without "ucp".
-// Immutable once made, so any thread. Never unloaded.
+// A resource: the loaded library, and a table of its functions under UCP's names without "ucp". It
+// does not change after its creation, so any thread may use it. It is never unloaded.
 class UcxLibrary {
  public:
-  // Never throws for what is not there: then `why_not` says so.
+  // Finds UCX. It does not throw if UCX is missing; `why_not` gives the reason.
   static FoundUcx find(const os::LibrarySearch& search = {});
 
   const std::string& version() const noexcept { return version_; }  // "1.13.1"
@@ -66,7 +66,7 @@ class UcxLibrary {
   const char* (*status_string)(UcsStatus) = nullptr;
 
  private:
-  std::string fill(os::LoadedLibrary& library);  // why not, or empty
+  std::string fill(os::LoadedLibrary& library);  // returns the reason of a failure, or ""
 
   std::string path_;
   std::string version_;

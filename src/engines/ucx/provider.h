@@ -1,4 +1,5 @@
-// The engine ucx, as a job knows it: messages between hosts, and GPUs' arrays by way of them.
+// The provider of the engine `ucx`: messages between hosts, and collectives on GPUs' arrays over
+// them.
 #pragma once
 
 #include <memory>
@@ -10,19 +11,19 @@
 
 namespace hocket::engines::ucx {
 
-// HOCKET_UCX_LIBRARY, HOCKET_UCX_BULK, HOCKET_UCX_GPUS. A value.
+// The settings HOCKET_UCX_LIBRARY, HOCKET_UCX_BULK and HOCKET_UCX_GPUS. A value.
 struct UcxSettings {
-  std::string library;  // its file; empty: looked for
+  std::string library;  // path of the file; empty: search for it
   Bulk bulk = Bulk::kAuto;
   movement::UseGpus gpus = movement::UseGpus::kNever;
 
   static UcxSettings from_environment();
 };
 
-// See engine::Provider. UCX is loaded and started by `join`.
+// See engine::Provider. `join` loads and starts UCX.
 class UcxProvider final : public engine::Provider {
  public:
-  // `folders`: where Python's packages have their libraries.
+  // `folders` are the library folders of Python packages.
   explicit UcxProvider(std::vector<std::string> folders);
 
   std::string_view name() const noexcept override { return "ucx"; }

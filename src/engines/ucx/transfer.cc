@@ -1,8 +1,8 @@
 // Long messages that UCX moves from array to array.
 //
-// The receiver has posted its memory before it grants a message, so that whoever sends has UCX
-// begin at once, and what is in UCX's hands is under way. UCX 1.13 can take back nothing of that
-// but a receive to which nothing has come: the rest is waited for.
+// The receiver posts its memory before it grants a message. So UCX starts to move a message as soon
+// as the sender sends it. UCX 1.13 can cancel only a receive to which nothing has arrived. All
+// other transfers must be waited for.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -19,16 +19,16 @@ using base::Deadline;
 
 namespace {
 
-// What a message that was called off may still take while both ends live.
+// The time that a cancelled message may still take while both ends live.
 constexpr auto kPatience = std::chrono::milliseconds(500);
 
 }  // namespace
 
 // --- Which way ----------------------------------------------------------------------------------
 
-// Where UCX can move memory, and take it away again from a peer that fails, it has set aside a lane
-// for that; by TCP, which may have one too, it is no gain, and CUDA's move GPUs' memory alone.
-// (ucp_ep_query tells of lanes since 1.14, and not what they are for.)
+// If UCX can move memory, and can cancel this when a peer fails, it has reserved a lane for it. TCP
+// may have such a lane too, but it is not faster, and CUDA's lanes move only GPUs' memory.
+// (ucp_ep_query lists lanes since 1.14, but not their purpose.)
 bool Fabric::has_lane(Endpoint endpoint, MemoryKind memory) const {
   char* text = nullptr;
   std::size_t length = 0;
@@ -71,7 +71,7 @@ void Fabric::begin(Transfer& transfer, StatusPointer request) noexcept {
   if (request != nullptr && error_in(request) == UcsStatus::kOk) {
     transfer.request = request;
   } else {
-    // Nothing can have come to a tag that nobody was told.
+    // No message can have arrived for a tag that no rank was told.
     const bool impossible = transfer.receives && request == nullptr;
     end(transfer, impossible ? UcsStatus::kTruncated : error_in(request));
   }
@@ -146,7 +146,7 @@ std::unique_ptr<Transfer> Fabric::receive_directly(int rank,
 
 // --- Taking back --------------------------------------------------------------------------------
 
-// False where that takes too long, or the other rank is known to be gone.
+// Returns false if the wait takes too long, or the other rank is known to be gone.
 template <typename Condition>
 bool Fabric::wait_until(Condition ended, int rank, std::unique_lock<std::mutex>& lock) noexcept {
   bool is_lost = false;
@@ -171,7 +171,7 @@ void Fabric::give_up() noexcept {
       "written there later, this process exchanges no more messages with other hosts: calls "
       "that need them fail");
   retired_ = true;
-  unsent_.store(0, std::memory_order_relaxed);  // never leaves
+  unsent_.store(0, std::memory_order_relaxed);  // they never leave
   for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
     if (std::exchange(peers_[rank].broken, true)) continue;
     note_broken(rank);
@@ -198,7 +198,7 @@ void Fabric::take_back(std::unique_ptr<Transfer> transfer,
   using State = Transfer::State;
   if (transfer->state == State::kUnderWay && transfer->receives && !retired_) {
     library_->request_cancel(worker_, transfer->request);
-    // Its sender may have it on the way, and has to get rid of it.
+    // The sender may have started it and must be able to complete it.
     const bool reachable = !peers_[static_cast<std::size_t>(transfer->rank)].broken;
     if (transfer->state == State::kCancelled && reachable) drain(transfer->tag);
   }
@@ -217,7 +217,7 @@ void Fabric::on_drained(void* request, UcsStatus, const TagReceived*, void* user
   self.library_->request_free(request);
 }
 
-// Takes a message of which no byte is wanted; it ends well for its sender.
+// Receives a message without storing any byte. It succeeds for its sender.
 void Fabric::drain(std::uint64_t tag) noexcept {
   RequestParam param = param_for(MemoryKind::kHost);
   param.callback.received = &Fabric::on_drained;

@@ -7,7 +7,7 @@ namespace {
 
 using engine::Fate;
 
-// Who forces messages to travel directly means shorter ones, too.
+// If the user forces direct transport, shorter messages use it too.
 constexpr std::size_t kForcedFrom = 64 * 1024;
 
 }  // namespace

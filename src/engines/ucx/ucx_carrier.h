@@ -1,4 +1,4 @@
-// UCX's end in this process, for messages between hosts.
+// This process's use of UCX for messages between hosts.
 #pragma once
 
 #include <atomic>
@@ -15,11 +15,11 @@ namespace hocket::engines::ucx {
 // See engine::Carrier.
 class UcxCarrier final : public engine::Carrier {
  public:
-  // `interface`: by name; empty: UCX chooses. Throws SystemError where UCX refuses to start.
+  // `interface` is a name; empty: UCX chooses. Throws SystemError if UCX does not start.
   UcxCarrier(std::shared_ptr<const UcxLibrary> library, std::string interface, Bulk bulk);
 
   const std::shared_ptr<Fabric>& fabric() const noexcept { return fabric_; }
-  // Others, for arrays in GPUs' memory.
+  // The separate fabrics for arrays in GPUs' memory.
   DeviceFabrics& gpu_fabrics() noexcept { return gpu_fabrics_; }
 
   void attach(engine::CarrierLinks links) override;

@@ -18,13 +18,14 @@ using engine::gather_values;
 namespace {
 
 constexpr auto kLongestIdle = std::chrono::milliseconds(500);
-// Of agreeing on a number; two do unless groups of other GPUs connect at the same time.
+// Limit of the rounds that agree on a number. Two are enough, unless groups of other GPUs connect
+// at the same time.
 constexpr int kMostRounds = 100;
 
-// How far a rank comes, as it tells the others. A value of fixed size.
+// The connectivity of a rank, as it tells the others. A value of fixed size.
 struct RankReach {
-  bool direct = true;  // by lanes for GPUs' memory
-  int missing = -1;    // a rank that it does not reach at all, and why
+  bool direct = true;  // through lanes for GPUs' memory
+  int missing = -1;    // a rank that it cannot reach, and the reason
   base::ShortSentence<120> why_not;
 };
 
@@ -43,14 +44,15 @@ UcxDeviceEngine::UcxDeviceEngine(std::shared_ptr<const cuda::DeviceContext> devi
     : MovingEngine(std::move(device), mover_of(options)), options_(std::move(options)) {}
 
 UcxDeviceEngine::~UcxDeviceEngine() {
-  // What was sent counts as sent, and nobody moves it any more once the thread has ended.
+  // Sent messages count as sent. When the thread has ended, nothing moves them any more.
   if (fabric_ && !is_aborted()) fabric_->flush(Deadline::in(std::chrono::seconds(1)));
   closed_ = true;
   wakeup_.notify();
   if (answering_.joinable()) answering_.join();
 }
 
-// A number that one wants may be another GPU's on some other rank, which then wants a larger one.
+// The number that one rank wants may belong to another GPU on some other rank, which then wants a
+// larger number.
 void UcxDeviceEngine::agree(const engine::Introduction& introduction) {
   int least = 0;
   for (int round = 0; round < kMostRounds; ++round) {

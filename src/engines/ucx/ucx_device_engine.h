@@ -1,4 +1,4 @@
-// Arrays in GPUs' memory by UCX: see movement::MovingEngine.
+// Collectives on GPUs' memory by UCX: see movement::MovingEngine.
 #pragma once
 
 #include <atomic>
@@ -15,14 +15,14 @@
 
 namespace hocket::engines::ucx {
 
-// A value.
+// Options of the engine. A value.
 struct UcxDeviceOptions {
   std::shared_ptr<DeviceFabrics> fabrics;
   Members members;
-  std::size_t world = 0;  // ranks
-  // Collectives also where UCX itself goes by way of the host.
+  std::size_t world = 0;  // number of ranks
+  // Carry collectives even if UCX itself moves them through the host.
   bool always = false;
-  // Whether the user wants the waiting thread to stop.
+  // Returns whether the user wants the waiting thread to stop.
   std::function<bool()> interrupted;
 };
 
@@ -48,7 +48,7 @@ class UcxDeviceEngine final : public movement::MovingEngine {
   std::shared_ptr<Fabric> fabric_;
   std::vector<std::byte> address_;
 
-  // Between calls: peers may wait for answers that have not left.
+  // Between calls a thread sends answers that peers may wait for.
   std::atomic<bool> closed_{false};
   os::Wakeup wakeup_;
   std::thread answering_;

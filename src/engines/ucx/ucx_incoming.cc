@@ -1,4 +1,4 @@
-// What comes in, and how it finds its receive.
+// Handles incoming messages and matches them with receives.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -11,13 +11,14 @@ using engine::Envelope;
 
 namespace {
 
-// What is acknowledged by a message of its own; less goes along with what is sent anyway.
+// The number of bytes that is acknowledged by a message of its own. Fewer bytes are acknowledged
+// with the next message.
 constexpr std::size_t kAcknowledgeFrom = std::size_t{2} << 20;
 
 }  // namespace
 
 Envelope UcxPointToPoint::envelope_of(const MessageHeader& header) {
-  // An unknown dtype compares unequal to all and is never looked up by.
+  // An unknown dtype differs from all dtypes, and is never used as an index.
   return {.peer = header.source,
           .tag = header.tag,
           .dtype = static_cast<DType>(header.dtype < kDTypeCount ? header.dtype : 0),
@@ -43,7 +44,7 @@ void UcxPointToPoint::take(const MessageHeader& header, std::span<const std::byt
     case PacketType::kEager:
     case PacketType::kRequest: {
       if (header.tag >= engine::kCallTag) sender.in_call = header.tag;
-      // Different sizes may take different ways.
+      // Messages of different sizes may take different ways, and may overtake each other.
       if (header.number != sender.next_in) {
         sender.out_of_order.try_emplace(header.number,
                                         Early{header, {payload.begin(), payload.end()}, {}});
@@ -80,7 +81,7 @@ void UcxPointToPoint::take_message(const MessageHeader& header,
   } else {
     peer(header.source).early.push(header.tag, {header, {payload.begin(), payload.end()}, {}});
   }
-  // What has overtaken it.
+  // Pieces that have overtaken it.
   auto& overtaking = peer(header.source).overtaking;
   for (auto next = overtaking.find(header.number); next != overtaking.end();
        next = overtaking.find(header.number)) {
@@ -100,7 +101,7 @@ bool UcxPointToPoint::match_early(std::uint32_t receive, int rank) {
   return true;
 }
 
-// Brings a message and its receive together.
+// Matches a message with its receive.
 void UcxPointToPoint::match(std::uint32_t receive,
                             const MessageHeader& header,
                             std::span<const std::byte> payload) {
@@ -152,7 +153,7 @@ void UcxPointToPoint::place(Slot& message, std::size_t offset, std::span<const s
   }
 }
 
-// A later piece of a message that came unasked; maybe before its first.
+// Handles a later piece of a message without a request. It may arrive before the first piece.
 void UcxPointToPoint::take_more(const MessageHeader& header, std::span<const std::byte> payload) {
   Peer& sender = peer(header.source);
   if (static_cast<std::int32_t>(header.number - sender.next_in) >= 0) {
@@ -162,7 +163,7 @@ void UcxPointToPoint::take_more(const MessageHeader& header, std::span<const std
   }
 }
 
-// The same when its first has been taken.
+// Does the same when the first piece has been handled.
 void UcxPointToPoint::add_more(const MessageHeader& header, std::span<const std::byte> payload) {
   auto* const first = peer(header.source).early.find_last_if([&](const Early& message) {
     return message.header.number == header.number;
@@ -187,7 +188,7 @@ void UcxPointToPoint::take_bulk(const MessageHeader& header, std::span<const std
     if (message.moved == message.bytes) message.state = Slot::State::kDone;
     return;
   }
-  // Its receive was cancelled here.
+  // Its receive was cancelled on this rank.
 }
 
 std::optional<std::uint32_t> UcxPointToPoint::find_requested(const MessageHeader& header) const {
@@ -211,7 +212,7 @@ void UcxPointToPoint::take_answer(const MessageHeader& header) {
     return;
   }
   const auto index = find_requested(header);
-  if (!index) return;  // cancelled here
+  if (!index) return;  // cancelled on this rank
   Slot& message = slots_[*index];
   if (header.type == PacketType::kRefuse) {
     message.received = envelope_of(header);

@@ -10,18 +10,18 @@ using engine::MessageId;
 
 namespace {
 
-// Longer messages ask first. One round trip more is felt up to here.
+// Longer messages send a request first. Up to this size the extra round trip is noticeable.
 constexpr std::size_t kUnaskedBytes = 512 * 1024;
-// What may be on its way to one peer unasked, or wait there.
+// Limit of the bytes without request that are in transfer to one peer or wait there.
 constexpr std::size_t kMostUnacknowledged = std::size_t{8} << 20;
-// One packet of UCX's over TCP, so that it arrives without having to be put together.
+// One packet of UCX over TCP, so that the receiver need not assemble it.
 constexpr std::size_t kPieceBytes = 60 * 1024;
-// Messages from here on: fewer calls of the system's, each for twice the bytes. Shorter
-// ones arrive sooner in more pieces, as the first is read while the last is written.
+// From this size on, longer pieces halve the number of system calls. Shorter messages arrive sooner
+// in more pieces, because the first piece is read while the last is written.
 constexpr std::size_t kLongFrom = 256 * 1024;
 constexpr std::size_t kLongPieceBytes = 124 * 1024;
 static_assert(kLongPieceBytes < kReceivedAtOnce);
-// Pieces of a message that may be in UCX's hands at once.
+// Limit of the pieces of a message that UCX holds at once.
 constexpr int kPieces = 8;
 
 }  // namespace
@@ -44,7 +44,7 @@ UcxPointToPoint::~UcxPointToPoint() {
 
 std::uint32_t UcxPointToPoint::allocate() {
   if (free_.empty()) {
-    free_.reserve(slots_.size() + 1);  // so that giving back never allocates
+    free_.reserve(slots_.size() + 1);  // so that freeing a slot never allocates
     slots_.emplace_back();
     return static_cast<std::uint32_t>(slots_.size() - 1);
   }
@@ -106,8 +106,8 @@ MessageId UcxPointToPoint::send(const Envelope& to, std::span<const std::byte> b
     return id;
   }
   receiver.unacknowledged += bytes.size();
-  // Who has sent something of this call is in it until it has this message, and reads; whoever else
-  // may be late, and his connection would have to be given up if this send were called off.
+  // A peer that has sent a message of this call needs this message to continue, so it is reading.
+  // Any other peer may be late. Then cancelling this send would require closing the connection.
   const bool in_place = bytes.size() >= kLongFrom && to.tag == receiver.in_call;
   const std::size_t most = bytes.size() < kLongFrom ? kPieceBytes : kLongPieceBytes;
   MessageId id = engine::kComplete;
@@ -140,7 +140,7 @@ MessageId UcxPointToPoint::recv(const Envelope& from, std::span<std::byte> bytes
   return post(index);
 }
 
-// GPUs' bytes nobody here can take.
+// Bytes in GPUs' memory cannot be consumed by a taker.
 std::optional<MessageId> UcxPointToPoint::recv_to(const Envelope& from,
                                                   std::size_t bytes,
                                                   engine::Taker& taker) {
@@ -184,7 +184,7 @@ bool UcxPointToPoint::test(MessageId id, Envelope* received) {
 
 bool UcxPointToPoint::progress() {
   const std::unique_lock lock(fabric_->mutex(), std::try_to_lock);
-  if (!lock) return false;  // who holds it moves everything
+  if (!lock) return false;  // the thread that holds it moves everything
   bool moved = fabric_->poll();
   for (std::size_t i = 0; i < streaming_.size();) {
     const std::uint32_t index = streaming_[i];
@@ -204,7 +204,7 @@ void UcxPointToPoint::cancel(MessageId id) noexcept {
   if (message.state == Slot::State::kRequested || message.state == Slot::State::kStreaming) {
     tell(message.envelope.peer, PacketType::kCancel, message.envelope, message.id);
   }
-  message.state = Slot::State::kDone;  // nothing that comes meanwhile is for it
+  message.state = Slot::State::kDone;  // later arrivals are not for it
   if (message.transfer) fabric_->take_back(std::move(message.transfer), lock);
   if (message.left) fabric_->take_back(world(message.envelope.peer), message.left, lock);
   free(index);
@@ -235,7 +235,7 @@ std::optional<std::uint64_t> UcxPointToPoint::owed(int peer) {
 
 // --- Out ----------------------------------------------------------------------------------------
 
-// Hands UCX as many pieces as it may have of a message; true when something moved.
+// Gives UCX as many pieces of a message as it may have. Returns true if something moved.
 bool UcxPointToPoint::stream(std::uint32_t index) {
   Slot& message = slots_[index];
   bool moved = false;

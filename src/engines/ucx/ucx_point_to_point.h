@@ -1,15 +1,16 @@
 // Messages between hosts, over UCX's active messages.
 //
-// Messages up to a few hundred KiB are copied and sent at once, in pieces, and wait in the
-// receiver's memory for their receive: UCX, which cannot give memory back at once, has none of
-// theirs in its hands, and calling one off is forgetting it. Not so the longer ones of these where
-// the receiver is known to read: they are sent from where they are. Longer ones ask first. Then
-// their bytes go one of two ways:
+// A message up to a few hundred KiB is copied and sent at once, in pieces. It waits in the
+// receiver's memory for its receive. UCX cannot return memory at once, so it never holds the array
+// of such a message, which is cancelled by forgetting it. There is one exception: the longer ones
+// of these are sent without a copy, if the receiver is known to be reading.
 //
-// - In pieces, which UCX reads where they are, and which are copied into place where they arrive.
-// - Directly, where UCX then moves them from array to array without a copy: the receiver posts its
-//   memory under a tag and tells the tag, and UCX matches and moves them; see Transfer. GPUs'
-//   memory always goes this way, as nobody here can copy it.
+// Still longer messages send a request first. Then their bytes take one of two ways:
+//
+// - In pieces. UCX reads them from the array, and the receiver copies them into place.
+// - Directly, if UCX can move them from array to array without a copy. The receiver posts its
+//   memory with a tag and sends the tag; see Transfer. GPUs' memory always takes this way, because
+//   the CPU cannot copy it.
 #pragma once
 
 #include <deque>
@@ -23,15 +24,15 @@
 
 namespace hocket::engines::ucx {
 
-// Who is in a group. A value.
+// The members of a group. A value.
 struct Members {
-  std::uint64_t group = 0;  // its number, the same on all ranks and never used again
+  std::uint64_t group = 0;  // number of the group, equal on all ranks and never reused
   int rank = 0;
   std::vector<int> world_ranks;           // of each member
-  MemoryKind memory = MemoryKind::kHost;  // what all of the group's messages lie in
+  MemoryKind memory = MemoryKind::kHost;  // the memory of all messages of the group
 };
 
-// See engine::PointToPoint. To a peer that cannot be reached nothing ever moves.
+// See engine::PointToPoint. Messages to a peer that cannot be reached never move.
 class UcxPointToPoint final : public engine::PointToPoint, private Port {
  public:
   UcxPointToPoint(std::shared_ptr<Fabric> fabric, Members members);
@@ -54,45 +55,45 @@ class UcxPointToPoint final : public engine::PointToPoint, private Port {
   struct Slot {
     enum class State : std::uint8_t {
       kFree,
-      kRequested,  // send: asked; waits for the grant
+      kRequested,  // send: the request is out; waits for the grant
       kStreaming,  // send: its bytes are going out
-      kLeaving,    // send: the last ones are in UCX's hands, see `left`
-      kSending,    // send: UCX moves them, see `transfer`
-      kPosted,     // receive: unmatched
-      kReceiving,  // receive: its bytes are coming in
+      kLeaving,    // send: UCX holds the last pieces, see `left`
+      kSending,    // send: UCX moves the bytes, see `transfer`
+      kPosted,     // receive: not matched
+      kReceiving,  // receive: its bytes are arriving
       kDone,
       kMismatch,
     };
     State state = State::kFree;
-    engine::Envelope envelope;  // as given
-    engine::Envelope received;  // as the other side has it
+    engine::Envelope envelope;  // as this side passed it
+    engine::Envelope received;  // as the other side passed it
     const std::byte* from = nullptr;
     std::byte* to = nullptr;
-    engine::Taker* taker = nullptr;  // receive: of its bytes, in place of `to`
-    std::vector<std::byte> held;     // for one, what UCX moves
+    engine::Taker* taker = nullptr;  // receive: consumes the bytes, instead of `to`
+    std::vector<std::byte> held;     // for a taker: memory that UCX receives into
     std::size_t bytes = 0;
     std::size_t moved = 0;
-    std::uint32_t id = 0;  // the sender's number of the message
-    bool direct = false;   // send: UCX is to move the bytes
-    Fabric::Count left;    // send: pieces of the array that have not left yet
+    std::uint32_t id = 0;  // the sender's number for the message
+    bool direct = false;   // send: UCX moves the bytes directly
+    Fabric::Count left;    // send: number of pieces of the array that have not left yet
     std::unique_ptr<Transfer> transfer;
   };
-  // A message that came before its receive.
+  // A message that arrived before its receive.
   struct Early {
     MessageHeader header;
     std::vector<std::byte> bytes;
-    std::vector<Early> more;  // later pieces of it
+    std::vector<Early> more;  // later pieces of the message
   };
   struct Peer {
     std::uint32_t next_out = 0;
     std::uint32_t next_in = 0;
     std::map<std::uint32_t, Early> out_of_order;
-    std::multimap<std::uint32_t, Early> overtaking;  // pieces of what has not come
+    std::multimap<std::uint32_t, Early> overtaking;  // pieces of messages that have not arrived
     engine::EarlyMessages<Early> early;
-    std::size_t unacknowledged = 0;  // bytes sent eagerly
-    std::size_t consumed = 0;        // bytes received so, not acknowledged yet
-    std::uint64_t heard = 0;         // parts of messages, and answers
-    engine::Tag in_call = 0;         // of the collective call that its latest message was of
+    std::size_t unacknowledged = 0;  // bytes that were sent without a request
+    std::size_t consumed = 0;        // bytes received in that way and not acknowledged yet
+    std::uint64_t heard = 0;         // number of parts of messages, and of answers
+    engine::Tag in_call = 0;         // the collective call of its latest message
   };
 
   std::uint32_t allocate();
@@ -122,12 +123,12 @@ class UcxPointToPoint final : public engine::PointToPoint, private Port {
 
   const std::shared_ptr<Fabric> fabric_;
   const Members members_;
-  // Guarded by the fabric's mutex.
+  // The fabric's mutex guards the members below.
   std::vector<Peer> peers_;
   std::deque<Slot> slots_;  // a deque: slots must not move
   std::vector<std::uint32_t> free_;
   engine::Receives<std::uint32_t> posted_;
-  std::vector<std::uint32_t> streaming_;  // sends whose pieces go out
+  std::vector<std::uint32_t> streaming_;  // sends whose pieces are going out
   std::uint32_t next_id_ = 0;
 };
 

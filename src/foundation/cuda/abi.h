@@ -1,12 +1,12 @@
-// The part of the CUDA driver's binary interface that hocket uses, so that building it takes no
-// toolkit. Layout and values are the driver's, as of version 12.0; names are ours where only the
-// layout crosses the border. tests/compile holds them against cuda.h where that is installed.
+// The part of the CUDA driver's binary interface that hocket uses, so that a build needs no
+// toolkit. Layouts and values are those of driver version 12.0. Names are ours if only the layout
+// is part of the interface. tests/compile compares them with cuda.h if that is installed.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-// The driver's own opaque types, also those of its runtime (cudaStream_t is a CUstream_st*).
+// The driver's own opaque types. The CUDA runtime uses them too (cudaStream_t is a CUstream_st*).
 struct CUctx_st;
 struct CUstream_st;
 struct CUevent_st;
@@ -64,12 +64,12 @@ enum class PointerAttribute : int {
 };
 enum class MemoryType : unsigned { kNone = 0, kHost = 1, kDevice = 2, kArray = 3, kUnified = 4 };
 
-// --- Flags, each set for the function that its name begins with -------------------------------
+// --- Flags, each for the function that its name begins with -------------------------------------
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventDisableTiming = 2;
 inline constexpr unsigned kHostAllocPortable = 1;
 inline constexpr unsigned kHostAllocDeviceMap = 2;
-inline constexpr unsigned kStreamWaitGreaterOrEqual = 0;  // in the ring of 2^32: signed difference
+inline constexpr unsigned kStreamWaitGreaterOrEqual = 0;  // modulo 2^32, by signed difference
 inline constexpr unsigned kStreamWaitEqual = 1;
 enum class CaptureStatus : int { kNone = 0, kActive = 1, kInvalidated = 2 };
 enum class CaptureMode : int { kGlobal = 0, kThreadLocal = 1, kRelaxed = 2 };
@@ -103,16 +103,16 @@ struct AccessDescription {
 };
 
 // --- Copies -------------------------------------------------------------------------------------
-// One side of a copy of rows in planes.
+// One side of a copy of rows and planes.
 struct CopySide {
   std::size_t x_bytes = 0, y = 0, z = 0, level = 0;
-  MemoryType type = MemoryType::kUnified;  // of both: `device`
+  MemoryType type = MemoryType::kUnified;  // for both types the address is `device`
   const void* host = nullptr;
   DevicePtr device = 0;
   void* array = nullptr;
   void* reserved = nullptr;
-  std::size_t pitch = 0;   // bytes from row to row
-  std::size_t height = 0;  // rows from plane to plane
+  std::size_t pitch = 0;   // bytes between two rows
+  std::size_t height = 0;  // rows between two planes
 };
 struct Copy3d {
   CopySide from, to;
@@ -141,7 +141,7 @@ struct LaunchConfig {
 enum class FunctionAttribute : int {
   kMaxThreadsPerBlock = 0,
   kRegisters = 4,
-  kPtxVersion = 5,  // of what it was compiled for: 90
+  kPtxVersion = 5,  // of the architecture it was compiled for: 90
   kMaxDynamicSharedBytes = 8,
 };
 

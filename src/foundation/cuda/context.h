@@ -1,4 +1,4 @@
-// A device's primary context: the one that CuPy, PyTorch and the CUDA runtime use too.
+// A device's primary context, which CuPy, PyTorch and the CUDA runtime share.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,8 @@
 
 namespace hocket::cuda {
 
-// A resource: holds the context of one device for as long as it lives. Any thread. Throws
-// DeviceError where the device is not there or refuses.
+// A resource: retains the context of one device for its lifetime. Any thread may use it. Throws
+// DeviceError if the device does not exist or refuses.
 class DeviceContext {
  public:
   DeviceContext(std::shared_ptr<const Driver> driver, int ordinal);
@@ -22,9 +22,9 @@ class DeviceContext {
   Context handle() const noexcept { return context_; }
 
   int attribute(DeviceAttribute attribute) const;
-  // "NVIDIA H200".
+  // Returns the device's name: "NVIDIA H200".
   std::string name() const;
-  // Where it sits, the same in all processes: "0000:1b:00.0".
+  // Returns the PCI address, which is the same in all processes: "0000:1b:00.0".
   std::string bus_id() const;
 
  private:
@@ -34,8 +34,8 @@ class DeviceContext {
   Context context_ = nullptr;
 };
 
-// Makes a device's context this thread's current one until the end of the scope. Cheap where it is
-// already. Where the driver refuses (when the process ends), so does whatever follows.
+// Makes a device's context current in this thread until the end of the scope. It is cheap if the
+// context is current already. If the driver refuses because the process ends, later calls fail too.
 class DeviceGuard {
  public:
   explicit DeviceGuard(const DeviceContext& device) noexcept : driver_(device.driver()) {
@@ -53,7 +53,7 @@ class DeviceGuard {
   }
   DeviceGuard(const DeviceGuard&) = delete;
   DeviceGuard& operator=(const DeviceGuard&) = delete;
-  // False where the driver refuses.
+  // Returns false if the driver refused.
   bool is_current() const noexcept { return is_current_; }
 
  private:

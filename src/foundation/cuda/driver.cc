@@ -9,11 +9,11 @@
 namespace hocket::cuda {
 namespace {
 
-// What the table's declarations stand for: functions are asked for as of this version.
+// The interface version of the table's declarations. Functions are requested as of this version.
 constexpr int kInterface = 12000;
 constexpr const char* kFile = "libcuda.so.1";
 
-// Names as the driver's own loader takes them: without the suffixes of versions.
+// Looks up names as the driver's own loader does: without version suffixes.
 class Finder {
  public:
   explicit Finder(void* library) {
@@ -25,7 +25,7 @@ class Finder {
   void operator()(const char* name, F*& slot) {
     if (!look(name, slot) && missing_.empty()) missing_ = name;
   }
-  // For what can be done without.
+  // Looks up an optional function.
   template <typename F>
   bool look(const char* name, F*& slot) {
     void* found = nullptr;
@@ -51,7 +51,7 @@ FoundDriver Driver::find() {
   return {driver, ""};
 }
 
-// The library stays: the driver's own threads may outlive whoever asked for it.
+// The library stays loaded, because the driver's own threads may outlive its users.
 Driver::~Driver() = default;
 
 std::string Driver::load() {

@@ -11,12 +11,13 @@ namespace hocket::cuda {
 
 struct FoundDriver;
 
-// A resource: the loaded library and a table of its functions, under the driver's names without
-// "cu". Immutable once made, so any thread; kept by everything that uses it. Functions of the
-// driver's multicast interface are left out on purpose: hocket never uses NVLink multicast.
+// A resource: the loaded library, and a table of its functions under the driver's names without
+// "cu". It does not change after its creation, so any thread may use it. All objects that use it
+// keep it alive. The driver's multicast functions are missing on purpose: hocket never uses NVLink
+// multicast.
 class Driver {
  public:
-  // Loads and initializes the driver. Never throws for what is not there: then `why_not` says so.
+  // Loads and initializes the driver. Does not throw if it is missing; `why_not` gives the reason.
   static FoundDriver find();
   ~Driver();
   Driver(const Driver&) = delete;
@@ -25,7 +26,7 @@ class Driver {
   int version() const noexcept { return version_; }  // 13000 is CUDA 13.0
   int devices() const noexcept { return devices_; }
   const std::string& path() const noexcept { return path_; }
-  // "out of memory (CUDA_ERROR_OUT_OF_MEMORY)".
+  // Formats a result: "out of memory (CUDA_ERROR_OUT_OF_MEMORY)".
   std::string describe(Result result) const;
 
   Result (*init)(unsigned flags) = nullptr;
@@ -108,7 +109,7 @@ class Driver {
   Result (*stream_synchronize)(Stream) = nullptr;
   Result (*stream_wait_event)(Stream, Event, unsigned flags) = nullptr;
   Result (*stream_get_ctx)(Stream, Context*) = nullptr;
-  Result (*stream_get_id)(Stream, unsigned long long* id) = nullptr;  // null: there is none
+  Result (*stream_get_id)(Stream, unsigned long long* id) = nullptr;  // null: the driver lacks it
   Result (*stream_is_capturing)(Stream, CaptureStatus*) = nullptr;
   Result (*stream_begin_capture)(Stream, CaptureMode) = nullptr;
   Result (*stream_end_capture)(Stream, Graph*) = nullptr;
@@ -144,7 +145,7 @@ class Driver {
 
  private:
   Driver() = default;
-  std::string load();  // why not, or empty
+  std::string load();  // returns the reason of a failure, or ""
   std::string fill();
 
   void* library_ = nullptr;
@@ -153,14 +154,14 @@ class Driver {
   int devices_ = 0;
 };
 
-// What `Driver::find` found: a driver, or the reason why there is none. A value.
+// The result of `Driver::find`: a driver, or the reason of its absence. A value.
 struct FoundDriver {
   std::shared_ptr<const Driver> driver;
   std::string why_not;
 };
 
-// Throws DeviceError: "cannot WHAT: out of memory (CUDA_ERROR_OUT_OF_MEMORY)". Success is free of
-// charge.
+// Throws DeviceError: "cannot WHAT: out of memory (CUDA_ERROR_OUT_OF_MEMORY)". A success costs
+// nothing.
 [[noreturn]] void throw_failure(const Driver& driver, Result result, std::string_view what);
 inline void check(const Driver& driver, Result result, std::string_view what) {
   if (result != Result::kSuccess) [[unlikely]]

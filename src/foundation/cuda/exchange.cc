@@ -15,12 +15,13 @@ namespace {
 
 using Token = std::array<std::byte, 16>;
 
-// Where a rank waits for the others' descriptors, and what they have to show.
+// The address at which a rank waits for the others' descriptors, and the token that they must
+// present.
 struct DescriptorMeeting {
   std::array<char, 24> name{};
   Token token{};
 };
-// What goes with a descriptor.
+// The message that accompanies a descriptor.
 struct Note {
   Token token{};
   std::int32_t rank = 0;
@@ -70,7 +71,7 @@ std::vector<Handed> exchange_descriptors(int rank,
   DescriptorMeeting here{.token = random_token()};
   listener.name().copy(here.name.data(), here.name.size() - 1);
   const std::vector<DescriptorMeeting> meetings = meet(here, size, gather);
-  // A note and its descriptor fit into a socket's buffer, so nobody has to be there to take them.
+  // A note and its descriptor fit into a socket's buffer, so the receiver need not be waiting.
   for (int step = 1; step < size; ++step) {
     give(meetings[static_cast<std::size_t>((rank + step) % size)], rank, own, own_bytes, deadline);
   }
@@ -85,7 +86,7 @@ std::vector<Handed> exchange_descriptors(int rank,
                           std::as_writable_bytes(std::span(&note, 1)),
                           std::min(deadline, base::Deadline::in(std::chrono::seconds(5))));
     } catch (const Error&) {
-      continue;  // whoever it was, it is not of this job
+      continue;  // the sender does not belong to this job
     }
     const bool is_ours = note.token == here.token && note.rank >= 0 && note.rank < size &&
                          note.rank != rank && !handed[static_cast<std::size_t>(note.rank)].fd;

@@ -1,4 +1,4 @@
-// How ranks of one host hand each other file descriptors.
+// The exchange of file descriptors between ranks of one host.
 #pragma once
 
 #include <array>
@@ -12,21 +12,21 @@
 
 namespace hocket::cuda {
 
-// Tells every rank this rank's bytes and returns all ranks' bytes, by rank: as many from each.
-// It travels by a way that only ranks of the job can write to (the group's shared memory, the
-// authenticated store).
+// A function that gives every rank the bytes of all ranks, by rank, all of one length. Only ranks
+// of the job can write to its channel: the group's shared memory, or the authenticated store.
 using GatherAll = std::function<std::vector<std::byte>(std::span<const std::byte>)>;
 
-// What a rank receives from another. A value.
+// A descriptor that a rank receives from another. A value.
 struct Handed {
   os::Fd fd;
-  std::size_t bytes = 0;  // of the memory behind it, as its owner says
+  std::size_t bytes = 0;  // of the memory that it refers to, as its owner says
 };
 
-// Collective among `size` ranks of one host, processes or threads: each gives one descriptor to
-// every other. Descriptors travel over AF_UNIX sockets without a name in the file system; each side
-// checks the other's user, and a random token that went by `gather`. The result has one entry a
-// rank, empty for this one. Throws RendezvousError at the deadline.
+// Exchanges descriptors among `size` ranks of one host, which are processes or threads. Collective:
+// each rank gives one descriptor to every other rank. They travel over AF_UNIX sockets without a
+// name in the file system. Each side checks the other's user, and a random token that was exchanged
+// by `gather`. The result has one entry for each rank; this rank's is empty. Throws RendezvousError
+// at the deadline.
 std::vector<Handed> exchange_descriptors(int rank,
                                          int size,
                                          const os::Fd& own,

@@ -40,7 +40,7 @@ bool release_when_idle(std::shared_ptr<const DeviceContext> device,
   release->memory = std::move(memory);
   try {
     std::thread([release] { release->run(); }).detach();
-  } catch (const std::system_error&) {  // no more threads: then without an end
+  } catch (const std::system_error&) {  // no thread available: wait here without a limit
     release->run();
   }
   std::unique_lock lock(release->mutex);

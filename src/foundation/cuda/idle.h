@@ -1,4 +1,4 @@
-// Memory that a GPU may still be at work on.
+// The release of memory that a GPU may still access.
 #pragma once
 
 #include <memory>
@@ -8,9 +8,9 @@
 
 namespace hocket::cuda {
 
-// Lets go of `memory` once all work of the device has ended, and waits for that until the deadline.
-// False when it has passed: then the memory goes later, when the work ends. The driver's own wait
-// has no end, so it is done in a thread that may stay behind.
+// Releases `memory` when all work of the device has ended, and waits for that until the deadline.
+// Returns false if the deadline passed; the memory is then released when the work ends. The
+// driver's wait has no limit, so a separate thread makes it, which may outlive the call.
 bool release_when_idle(std::shared_ptr<const DeviceContext> device,
                        std::shared_ptr<void> memory,
                        base::Deadline deadline) noexcept;

@@ -101,7 +101,7 @@ int gpu_of(const Driver& driver, ConstArrayView array, std::string_view name) {
   throw InvalidArgument(fmt::format("{} is said to lie in a GPU's memory and does not", name));
 }
 
-// The kernel refuses to read for us what we could not read.
+// The kernel refuses to read, for a write to a pipe, memory that this process cannot read.
 bool is_reached_by_host(const std::shared_ptr<const DeviceContext>& device) {
   const DeviceBuffer memory(device, 64);
   int ends[2];

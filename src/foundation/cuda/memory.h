@@ -1,4 +1,4 @@
-// Memory of a device, and host memory that devices reach.
+// Memory of a device, and host memory that devices can access.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,9 @@
 
 namespace hocket::cuda {
 
-// A resource: plain device memory, uninitialized. Movable; any thread. Throws DeviceError, which
-// names the size and what is free, where there is not enough. Taken and freed beside any capture.
+// A resource: uninitialized device memory. It can be moved. Any thread may use it. Throws
+// DeviceError, with the size and the free memory, if there is not enough. Its allocation is never
+// part of a capture.
 class DeviceBuffer {
  public:
   DeviceBuffer(std::shared_ptr<const DeviceContext> device, std::size_t bytes);
@@ -31,9 +32,9 @@ class DeviceBuffer {
   std::size_t bytes_ = 0;
 };
 
-// A resource: zeroed, page-locked host memory that every device of the process reaches under
-// `device_address`. For words between host and kernels, and for staging. Any thread. Taken and
-// freed beside any capture.
+// A resource: zeroed, page-locked host memory that every device of the process can access at
+// `device_address`. It is for words between host and kernels, and for staging. Any thread may use
+// it. Its allocation is never part of a capture.
 class HostBuffer {
  public:
   HostBuffer(std::shared_ptr<const DeviceContext> device, std::size_t bytes);
@@ -52,8 +53,8 @@ class HostBuffer {
   std::size_t bytes_ = 0;
 };
 
-// A resource: device memory for work of one stream, which is taken and given back as work of that
-// stream; also while it is captured. One thread; lives at most as long as the device's context.
+// A resource: device memory for the work of one stream. Its allocation and release are work of that
+// stream, also during a capture. One thread. It must not outlive the device's context.
 class ScratchMemory {
  public:
   ScratchMemory(const DeviceContext& device, std::size_t bytes, Stream stream);
@@ -68,21 +69,22 @@ class ScratchMemory {
   DevicePtr address_ = 0;
 };
 
-// Where an address lies. A value.
+// The location of an address. A value.
 struct Whereabouts {
   MemoryKind memory = MemoryKind::kHost;
-  int device = -1;  // kCuda: whose memory
+  int device = -1;  // for kCuda: the device of the memory
 };
-// Host memory that no driver knows of is host memory; so is page-locked host memory.
+// Returns the location of an address. Page-locked host memory, and memory unknown to the driver,
+// are host memory.
 Whereabouts whereabouts(const Driver& driver, const void* address);
-// The GPU in whose memory an array lies: as it says itself, or else as the driver does. Throws
-// InvalidArgument, which calls it `name`, where it does not lie in a GPU's memory.
+// Returns the GPU whose memory contains an array: as the view says, else as the driver says. Throws
+// InvalidArgument, which calls the array `name`, if it is not in a GPU's memory.
 int gpu_of(const Driver& driver, ConstArrayView array, std::string_view name);
 
-// Whether the processor reaches a device's plain memory, too.
+// Returns whether the CPU can access a device's memory.
 bool is_reached_by_host(const std::shared_ptr<const DeviceContext>& device);
 
-// Copies as work of `stream`; host memory that is not page-locked makes the caller wait.
+// Enqueues a copy on `stream`. Pageable host memory makes the caller wait.
 void copy(const Driver& driver, void* to, const void* from, std::size_t bytes, Stream stream);
 
 }  // namespace hocket::cuda

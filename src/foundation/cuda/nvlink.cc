@@ -12,13 +12,13 @@
 namespace hocket::cuda {
 namespace {
 
-// Of NVML's interface (nvml.h) what is asked here.
+// The part of NVML's interface (nvml.h) that is used here.
 using NvmlDevice = void*;
 constexpr int kSuccess = 0;
 constexpr int kNvlinkCapability = 2;
 constexpr int kStatusOk = 0;
 
-// A resource: the library, set going. It stays loaded.
+// A resource: the initialized library. It stays loaded.
 class Nvml {
  public:
   Nvml() {
@@ -80,8 +80,8 @@ class Nvml {
 
 }  // namespace
 
-// Links stay as they are, and to set the library going takes its time: it is asked once about each
-// pair.
+// Links do not change, and the library takes long to initialize. So the result for each pair is
+// cached.
 std::string why_no_nvlink(const std::string& bus_id, std::span<const std::string> others) {
   static std::mutex mutex;
   static auto* known = new std::map<std::pair<std::string, std::string>, std::string>;

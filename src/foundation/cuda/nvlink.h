@@ -1,4 +1,4 @@
-// How two GPUs of a host are linked.
+// The link between GPUs of a host.
 #pragma once
 
 #include <span>
@@ -6,9 +6,9 @@
 
 namespace hocket::cuda {
 
-// Whether NVLink joins a GPU with all of some, told by where they sit ("0000:1b:00.0"), as NVIDIA's
-// management library says; it knows GPUs, too, that CUDA_VISIBLE_DEVICES hides from this process. A
-// GPU is joined with itself. Empty: yes; else why not, or why nothing is known.
+// Returns "" if NVLink joins a GPU with all of `others`, else the reason, or why it is unknown.
+// GPUs are given by PCI addresses ("0000:1b:00.0"). NVIDIA's management library gives the answer,
+// also for GPUs that CUDA_VISIBLE_DEVICES hides. A GPU is joined with itself.
 std::string why_no_nvlink(const std::string& bus_id, std::span<const std::string> others);
 
 }  // namespace hocket::cuda

@@ -22,7 +22,7 @@ Pattern pattern_of(std::uint32_t writer) {
   return pattern;
 }
 
-// Copies a pattern's bytes in a stream of its own.
+// Copies a pattern's bytes in a separate stream.
 std::string copy_within(const std::shared_ptr<const DeviceContext>& device,
                         DevicePtr to,
                         DevicePtr from,

@@ -8,14 +8,15 @@ namespace {
 
 constexpr std::chrono::seconds kPatience{3};
 
-// A GPU's. Rounds share it. glibc lets who shares pass those who wait to have it alone, as rounds
-// need whose ranks wait for each other, and hands it to them when the last round is over.
+// The lock of a GPU. Rounds share it. glibc prefers new shared owners to a waiting exclusive one.
+// Rounds need that, because their ranks wait for each other. The exclusive waiter gets the lock
+// when the last round ends.
 std::shared_timed_mutex& gate(const DeviceContext& device) {
   static std::array<std::shared_timed_mutex, 64> gates;
   return gates[static_cast<std::size_t>(device.ordinal()) % gates.size()];
 }
 
-thread_local bool inside = false;  // a round, or what wants quiet
+thread_local bool inside = false;  // this thread is in a round or in a Quiet
 
 }  // namespace
 

@@ -1,12 +1,12 @@
-// Threads whose kernels wait for each other on one GPU, and what the driver does only between
-// kernels.
+// Coordinates threads whose kernels wait for each other on one GPU with operations that the driver
+// makes only between kernels.
 //
-// The driver loads programs, allocates and frees when all of a GPU's streams in the process have
-// ended, and holds up other threads' launches meanwhile (docs/gpu.md). Should one of these kernels
-// wait for another that is yet to be launched, nobody goes on. So the ranks of a call tell when
-// they launch (a Round), and whoever needs the driver so asks for Quiet. Both give up waiting after
-// some seconds and go on: a program's own loading is not told of, and the deadline sees to what
-// comes of it.
+// The driver loads programs, allocates and frees only when all of a GPU's streams in the process
+// are idle. Meanwhile it blocks launches of other threads (docs/gpu.md). If a running kernel waits
+// for a kernel that has yet to be launched, this is a deadlock. So the ranks of a call announce
+// their launches with a Round. A thread that needs such an operation requests a Quiet. Both stop
+// waiting after some seconds and continue. The program's own loading is not announced; a deadlock
+// that it causes ends at the deadline.
 #pragma once
 
 #include <shared_mutex>
@@ -15,8 +15,8 @@
 
 namespace hocket::cuda {
 
-// A rank's part in the launching of one call, from before the first rank launches to after the last
-// has: rounds of different ranks and calls overlap. Any thread.
+// A rank's part of the launches of one call, from before the first rank launches until after the
+// last one has. Rounds of different ranks and calls overlap. Any thread may use it.
 class Round {
  public:
   explicit Round(const DeviceContext& device);
@@ -28,8 +28,8 @@ class Round {
   std::shared_timed_mutex* held_;
 };
 
-// No round is under way, and none begins. A thread may ask again within its own, and within its own
-// round, where it gets nothing. Any thread.
+// While it exists, no round is in progress and none begins. A thread may nest it. Within its own
+// round it does nothing. Any thread may use it.
 class Quiet {
  public:
   explicit Quiet(const DeviceContext& device);

@@ -11,7 +11,7 @@
 
 namespace hocket::cuda {
 
-// A resource: a stream of its own, which the legacy default stream does not wait for. Any thread.
+// A resource: a stream that the legacy default stream does not wait for. Any thread may use it.
 class OwnedStream {
  public:
   explicit OwnedStream(std::shared_ptr<const DeviceContext> device);
@@ -25,7 +25,7 @@ class OwnedStream {
   Stream stream_ = nullptr;
 };
 
-// A resource: a mark in a stream, without a time stamp unless wanted. One thread at a time.
+// A resource: an event in a stream, optionally with a time stamp. One thread at a time.
 class OwnedEvent {
  public:
   enum class Timing : bool { kOff, kOn };
@@ -36,13 +36,13 @@ class OwnedEvent {
 
   Event get() const noexcept { return event_; }
   void record(Stream stream);
-  // Whether all that was before the last `record` has ended. Throws where a kernel failed.
+  // Returns whether all work before the last `record` has ended. Throws if a kernel failed.
   bool passed() const;
-  // Polls until then; false at the deadline.
+  // Polls until then. Returns false at the deadline.
   bool wait(base::Deadline deadline) const;
-  // Of two with a time stamp that have both passed: what lay between them.
+  // Returns the time between two events with time stamps that have passed.
   std::chrono::nanoseconds since(const OwnedEvent& earlier) const;
-  // Later work of `stream` waits for the mark.
+  // Makes later work of `stream` wait for the event.
   void hold(Stream stream) const;
 
  private:
@@ -50,8 +50,8 @@ class OwnedEvent {
   Event event_ = nullptr;
 };
 
-// A resource: until the end of the scope this thread may do what a capture of its own forbids
-// (allocate, wait), as nothing of it belongs into a graph.
+// A resource: until the end of the scope, this thread may make calls that its own capture forbids,
+// such as allocations and waits. They do not become part of a graph.
 class OutsideCapture {
  public:
   explicit OutsideCapture(const Driver& driver) noexcept : driver_(driver) {
@@ -66,18 +66,18 @@ class OutsideCapture {
   CaptureMode mode_ = CaptureMode::kRelaxed;
 };
 
-// The number of the stream that a handle stands for, which no other stream ever has. A handle is
-// given to another stream once its own is destroyed, and that of the default stream of each thread
-// stands for as many as there are threads. Absent: the driver does not say.
+// Returns the unique number of a stream. A handle may be reused when its stream is destroyed, and
+// the handle of the per-thread default stream means a different stream in each thread. Absent: the
+// driver does not tell.
 std::optional<std::uint64_t> number_of(const Driver& driver, Stream stream) noexcept;
 
-// How a stream stands to capture into a graph.
+// The state of a stream with respect to the capture of a graph.
 enum class Capture { kNone, kActive, kBroken };
 Capture capture_of(const Driver& driver, Stream stream);
 
-// Whether all of a stream has ended. Throws where a kernel failed.
+// Returns whether all work of a stream has ended. Throws if a kernel failed.
 bool drained(const Driver& driver, Stream stream);
-// Polls until then; false at the deadline.
+// Polls until then. Returns false at the deadline.
 bool drain(const Driver& driver, Stream stream, base::Deadline deadline);
 
 }  // namespace hocket::cuda

@@ -1,5 +1,5 @@
-// Kernels that are written in the driver's own language, which it compiles where it loads them:
-// hocket is built with no toolkit, too.
+// Kernels in the driver's own language (PTX), which the driver compiles when it loads them. So a
+// build needs no toolkit.
 #pragma once
 
 #include <initializer_list>
@@ -12,15 +12,15 @@
 
 namespace hocket::cuda {
 
-// `text` with words in place of others: one text for several types.
+// Returns `text` with some words replaced, so that one text serves several types.
 std::string with_words(std::string_view text,
                        std::initializer_list<std::pair<std::string_view, std::string_view>> words);
 
-// A resource: a kernel on one GPU. Immutable, any thread whose context is the GPU's. Throws
-// DeviceError.
+// A resource: a kernel on one GPU. It does not change; any thread may use it in which the GPU's
+// context is current. Throws DeviceError.
 class TextKernel {
  public:
-  // `name` is the entry's in `text`.
+  // `name` is the name of the entry in `text`.
   TextKernel(std::shared_ptr<const DeviceContext> device,
              const std::string& text,
              const char* name);

@@ -1,4 +1,4 @@
-// Whether a machine has GPUs that can be used, for tools.
+// Checks for tools whether a machine has usable GPUs.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace hocket::cuda {
 
-// Whether a library of this name was found, and says nothing against its use.
+// Returns whether a library of this name was found without a reason against its use.
 bool has_library(const Machine& machine, std::string_view name);
-// Empty: it has.
+// Returns "" if the machine has usable GPUs, else the reason.
 std::string why_no_gpu(const Machine& machine);
 
 }  // namespace hocket::cuda

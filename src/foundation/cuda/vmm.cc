@@ -28,7 +28,7 @@ std::size_t Mapping::rounded(const DeviceContext& device, std::size_t bytes) {
   return (bytes + unit - 1) / unit * unit;
 }
 
-// Takes the handle, also when it throws.
+// Takes ownership of the handle, even if it throws.
 Mapping::Mapping(std::shared_ptr<const DeviceContext> device,
                  AllocationHandle handle,
                  std::size_t bytes)
@@ -63,7 +63,7 @@ Mapping Mapping::create(std::shared_ptr<const DeviceContext> device, std::size_t
   Result result = driver.memset_d8_async(made.address_, 0, size, stream.get());
   if (result == Result::kSuccess) result = driver.stream_synchronize(stream.get());
   if (result == Result::kSuccess) return made;
-  driver.stream_synchronize(stream.get());  // what was put there must not find the memory gone
+  driver.stream_synchronize(stream.get());  // enqueued work must end before the memory is freed
   throw_failure(driver, result, "clear new memory of a GPU");
 }
 
@@ -73,7 +73,7 @@ Mapping Mapping::import(std::shared_ptr<const DeviceContext> device,
   const Driver& driver = device->driver();
   const DeviceGuard guard(*device);
   AllocationHandle handle = 0;
-  // The driver takes the descriptor itself where it wants a pointer.
+  // The driver takes the descriptor's value in place of the pointer.
   void* descriptor = reinterpret_cast<void*>(static_cast<std::intptr_t>(shared.get()));
   check(driver,
         driver.mem_import_from_shareable_handle(&handle, descriptor, HandleType::kPosixFd),

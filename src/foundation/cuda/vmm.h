@@ -1,4 +1,4 @@
-// Device memory that other processes of the host can map, by a file descriptor.
+// Device memory that other processes of the host can map through a file descriptor.
 #pragma once
 
 #include <cstddef>
@@ -9,25 +9,26 @@
 
 namespace hocket::cuda {
 
-// A resource: a range of addresses backed by physical memory of one device, which may be another
-// process's. The memory lives until the last mapping of it is gone, also after its owner's death.
-// Movable; any thread. Throws DeviceError.
+// A resource: a range of addresses backed by physical memory of one device, which may belong to
+// another process. The memory lives until its last mapping is gone, even after its owner's death.
+// It can be moved. Any thread may use it. Throws DeviceError.
 class Mapping {
  public:
-  // New memory on `device`, zeroed; `bytes` are rounded up to the granularity.
+  // Allocates zeroed memory on `device`. `bytes` is rounded up to the granularity.
   static Mapping create(std::shared_ptr<const DeviceContext> device, std::size_t bytes);
-  // What another rank's `share` gave: `bytes` as the owner's bytes() says. Reached from `device`.
+  // Maps memory that another rank has shared with `share`, for access from `device`. `bytes` is the
+  // owner's bytes().
   static Mapping import(std::shared_ptr<const DeviceContext> device,
                         const os::Fd& shared,
                         std::size_t bytes);
-  // Bytes that `create` would really take.
+  // Returns the bytes that `create` really allocates.
   static std::size_t rounded(const DeviceContext& device, std::size_t bytes);
 
   Mapping(Mapping&& other) noexcept;
   Mapping& operator=(Mapping&&) = delete;
   ~Mapping();
 
-  // A descriptor for the memory, to be sent to others.
+  // Returns a descriptor of the memory to send to other processes.
   os::Fd share() const;
 
   DevicePtr address() const noexcept { return address_; }

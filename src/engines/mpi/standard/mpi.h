@@ -1,6 +1,6 @@
-// What shim.cc needs of MPI, in the binary interface that MPI 5.0 fixes (its chapter "Application
-// Binary Interface"): handles are pointers, the predefined ones small numbers. A shim compiled with
-// this stands over any `libmpi_abi`, and needs no MPI where it is built.
+// The part of MPI that shim.cc needs, in the binary interface that MPI 5.0 standardizes (chapter
+// "Application Binary Interface"). Handles are pointers, and the predefined ones are small numbers.
+// A shim that is compiled with this header works with any `libmpi_abi`, and its build needs no MPI.
 #pragma once
 
 #include <cstdint>

@@ -1,11 +1,11 @@
-// The barrier: nobody's later work begins before everybody's earlier work has ended.
+// The barrier: no rank's later work begins before all ranks' earlier work has ended.
 #pragma once
 
 #include "engines/peer/kernels/block.h"
 
 namespace hocket::engines::peer {
 
-// One block. Each thread does all for the peers that it keeps, so that the block need not meet.
+// Uses one block. Each thread handles its own peers, so the block needs no synchronization.
 template <typename Machine>
 HOCKET_ANYWHERE void barrier(Machine& machine) {
   Block<Machine> block(machine);
@@ -15,7 +15,7 @@ HOCKET_ANYWHERE void barrier(Machine& machine) {
     Link* there;
     OpenLink counters;
   };
-  constexpr int kMost = Machine::kWide ? 1 : kMaxPeers;  // of a thread
+  constexpr int kMost = Machine::kWide ? 1 : kMaxPeers;  // peers of one thread
   Way ways[kMost];
   const auto for_ways = [&](const auto& act) {
     for (int k = 0; k < kMost; ++k) {
@@ -40,7 +40,7 @@ HOCKET_ANYWHERE void barrier(Machine& machine) {
       if (block.gives_up(1u << j)) return;
     }
   });
-  m.all_lanes(true);  // all have waited
+  m.all_lanes(true);  // all peers have arrived
   m.let_next_begin();
   for_ways([&](int j, const Way& way) {
     block.sweep_now_and_then(j, way.counters.received, 1);

@@ -1,36 +1,35 @@
-// What the blocks of all kernels do: open and save the counters of their links, wait for peers,
-// announce data, give back slots.
+// The operations that the blocks of all kernels share: open and save the counters of their links,
+// wait for peers, announce data, give back slots.
 //
-// Machine, the policy that the protocols are written over, is one block at work on a GPU or a few
-// threads of the host at the same; see cuda_machine.cuh and tests/conformance. It offers
+// The protocols are templates over a policy, Machine. It is one thread block on a GPU, or a few
+// host threads that emulate one; see cuda_machine.cuh and tests/conformance. It provides
 //
-//   thread(), threads(), channel(), channels()    who and how many
-//   role()                                        of a channel's blocks, which one
-//   kWide                                         there is a thread for each place of a small call
-//   params()                                      what the launch was given: its Parameters
-//   shared()                                      a Counters, shared by the block
-//   sync_or(bool)                                 barrier of the block; true if any said true
-//   load_packet, store_packet                     as a whole, in any order
-//   first_lane(), next_lane(i)                    whose lanes this thread plays: all of a line
-//   all_lanes(bool), of_all_lanes(bits)           of a warp: whether all say true; what any of them
-//                                                 has; they meet there
-//   load_line_packet(at, lane, flag)              a LinePacket; store_packet stores one: all lanes
-//                                                 of a line do either at once, or in their order
-//   load_staged(at), store_staged(at, vector)     a chunk's vectors; from this GPU, to a peer's
-//   work_out(values...)                           in registers from here on, not only where needed
-//   await_previous()                              what was before on the stream has ended: until
-//                                                 then nothing but parameters is read or written
-//   load_link(link)                               at the start: OpenLink, all loads together
-//   load_flag(flag)                               what is_dead() looks at
+//   thread(), threads(), channel(), channels()    numbers and counts
+//   role()                                        number among the blocks of a channel
+//   kWide                                         one thread exists for each place of a small call
+//   params()                                      the Parameters of the launch
+//   shared()                                      a Counters that the block shares
+//   sync_or(bool)                                 block barrier; true if any thread passed true
+//   load_packet, store_packet                     access as a whole, in any order
+//   first_lane(), next_lane(i)                    lanes that this thread emulates: all of a line
+//   all_lanes(bool), of_all_lanes(bits)           synchronize a warp; whether all passed true;
+//                                                 the bits that any lane passed
+//   load_line_packet(at, lane, flag)              load a LinePacket; store_packet stores one: all
+//                                                 lanes of a line do so at once, or in their order
+//   load_staged(at), store_staged(at, vector)     a chunk's vectors: loaded here, stored to a peer
+//   work_out(values...)                           compute into registers now, not at the first use
+//   await_previous()                              wait for earlier work of the stream; before it,
+//                                                 only parameters are accessed
+//   load_link(link)                               load an OpenLink at the start, as a whole
+//   load_flag(flag)                               load the flag that is_dead() reads
 //   load_acquire(word), store_release(word, v)    counters
-//   load_credit(word), store_credit(word, v)      before stores to a slot; after loads from it, all
-//                                                 of which have been used
-//   fence()                                       before what this thread stores from now on
-//   let_next_begin()                              nothing of peers is waited for any more: the
-//                                                 stream's next kernel may be put on the machine,
-//                                                 where it waits for this one's end
-//   is_dead()                                     whether a kernel of this group has given up
-//   look(missing)                                 now and then while waiting; true: give up
+//   load_credit(word), store_credit(word, v)      before stores to a slot; after loads from it,
+//                                                 whose values have been used
+//   fence()                                       order before this thread's later stores
+//   let_next_begin()                              no more waits for peers: the stream's next kernel
+//                                                 may be launched, and waits for this one's end
+//   is_dead()                                     whether a kernel of this group gave up
+//   look(missing)                                 periodic check during a wait; true: give up
 #pragma once
 
 #include <cstdint>
@@ -40,56 +39,57 @@
 
 namespace hocket::engines::peer {
 
-// One lane's packet of a line, and the line's flag as that lane knows it.
+// One lane's packet of a line, and the line's flag as this lane sees it.
 struct LinePacket {
   Packet packet;
   std::uint32_t flag;
 };
 
-// A chunk on its way. Empty: nothing.
+// A chunk to move. It may be empty.
 struct Move {
   const std::byte* from;
   std::byte* to;
   std::uint32_t bytes;
 };
 
-// What a block keeps while a kernel runs. The thread that keeps peer j writes what is of peer j:
-// the others read what it has worked out.
+// The state of a block while a kernel runs. The thread that keeps peer j writes the entries of peer
+// j, and the others read its results.
 struct Counters {
   std::uint64_t sent[kMaxPeers];
   std::uint64_t received[kMaxPeers];
   std::uint64_t credit[kMaxPeers];  // as last seen
-  // Of chunks, in this turn.
+  // For chunks, in the current round.
   Move puts[kMaxPeers];
   Move takes[kMaxPeers];
-  const std::byte* sources[kMaxPeers];  // slots of what is reduced here; null: not of this peer
-  std::byte* targets[kMaxPeers];        // where the result goes; null: not to this peer
+  const std::byte* sources[kMaxPeers];  // slots of data that is reduced here; null: none from this
+                                        // peer
+  std::byte* targets[kMaxPeers];        // targets of the result; null: not to this peer
 };
 
-// What a kernel needs of a link at its start.
+// The counters that a kernel needs from a link at its start.
 struct OpenLink {
   std::uint64_t sent, received, credit;
 };
 
-// Looks around once in so many fruitless polls.
+// Number of unsuccessful polls between two checks of `look`.
 inline constexpr std::uint32_t kPollsBetweenLooks = 128;
 
-// One thread's view of its block; `failed` says that this thread has given up.
+// One thread's view of its block. `failed` says that this thread has given up.
 template <typename Machine>
 struct Block {
   Machine& m;
   const typename Machine::Parameters& p;
-  int in, out;  // the lanes of what comes and goes
+  int in, out;  // the lanes of incoming and outgoing data
   bool failed = false;
   std::uint32_t polls = 0;
-  std::uint32_t polls_together = 0;  // the same in all lanes of a warp
+  std::uint32_t polls_together = 0;  // the same number in all lanes of a warp
 
   HOCKET_ANYWHERE explicit Block(Machine& machine)
       : Block(machine, machine.params().lane, machine.params().lane) {}
   HOCKET_ANYWHERE Block(Machine& machine, int in_lane, int out_lane)
       : m(machine), p(machine.params()), in(in_lane), out(out_lane) {}
 
-  // Calls act(j) for each peer j whose counters this thread keeps. On a GPU there is one at most.
+  // Calls act(j) for each peer j whose counters this thread keeps. On a GPU there is at most one.
   template <typename Act>
   HOCKET_ANYWHERE void for_kept(const Act& act) {
     if constexpr (Machine::kWide) {
@@ -99,13 +99,13 @@ struct Block {
     }
   }
 
-  // Whether this is that thread.
+  // Returns whether this thread keeps the counters of peer j.
   HOCKET_ANYWHERE bool is_kept(int j) const {
     if (j >= static_cast<int>(p.peers)) return false;
     return Machine::kWide ? j == m.thread() : j % m.threads() == m.thread();
   }
 
-  // Links of what comes, and of what goes.
+  // Return the links of incoming and outgoing data, here and at the peer.
   HOCKET_ANYWHERE Link* in_here(int j) const { return p.here(in, m.channel(), j); }
   HOCKET_ANYWHERE Link* in_there(int j) const { return p.there(in, m.channel(), j); }
   HOCKET_ANYWHERE Link* out_here(int j) const { return p.here(out, m.channel(), j); }
@@ -124,27 +124,27 @@ struct Block {
     return p.chunk_from(in, m.channel(), j, m.shared().received[j]);
   }
 
-  // To be called after each fruitless poll; true: give up.
+  // Must be called after each unsuccessful poll. Returns true to give up.
   HOCKET_ANYWHERE bool gives_up(std::uint32_t missing) {
     if (++polls % kPollsBetweenLooks != 0) return false;
     failed = m.look(missing);
     return failed;
   }
 
-  // The same for a warp, whose lanes wait together.
+  // Does the same for a warp, whose lanes wait together.
   HOCKET_ANYWHERE bool gives_up_together(std::uint32_t missing) {
     if (++polls_together % kPollsBetweenLooks != 0) return false;
     failed = !m.all_lanes(!m.look(m.of_all_lanes(missing)));
     return failed;
   }
 
-  // --- What the threads that keep counters do; the others do nothing. Whoever needs that it has
-  // been done by all calls meet().
+  // --- Counters: the threads that keep them do the work, and the others do nothing. A thread that
+  // needs the result of all calls meet().
 
-  // A barrier of the block. False: somebody has given up, so that all do.
+  // Synchronizes the block. Returns false if any thread has given up; then all do.
   HOCKET_ANYWHERE bool meet() { return !m.sync_or(failed); }
 
-  // Both directions of one lane.
+  // Opens both directions of one lane.
   HOCKET_ANYWHERE void open() {
     for_kept([&](int j) {
       const OpenLink link = m.load_link(in_here(j));
@@ -159,7 +159,7 @@ struct Block {
     save_in();
     save_out();
   }
-  // One direction, where other blocks may be at work on the other one.
+  // Opens one direction. Other blocks may use the other one.
   HOCKET_ANYWHERE void open_in() {
     for_kept([&](int j) {
       const std::uint64_t received = in_here(j)->own.received;
@@ -182,15 +182,15 @@ struct Block {
     for_kept([&](int j) { out_here(j)->own.sent = m.shared().sent[j]; });
   }
 
-  // Waits until step `ahead` from now may be written to each peer j that has `which(j)`, of as many
-  // slots.
+  // Waits until the step `ahead` from now may be written to each peer j with `which(j)`, which has
+  // `slots` slots.
   template <typename Which>
   HOCKET_ANYWHERE void reserve(std::uint64_t slots, std::uint64_t ahead, const Which& which) {
     for_kept([&](int j) {
       if (failed || !which(j)) return;
       const std::uint64_t step = m.shared().sent[j] + ahead;
       std::uint64_t credit = m.shared().credit[j];
-      // A peer may have taken an empty step before it was sent.
+      // A peer may have consumed an empty step before it was sent.
       if (credit + slots > step) return;
       while ((credit = m.load_credit(&out_here(j)->peer.credit)) + slots <= step) {
         if (gives_up(1u << j)) return;
@@ -198,21 +198,22 @@ struct Block {
       m.shared().credit[j] = credit;
     });
   }
-  // Ends a step to each peer j that has `which(j)`, and announces its chunks, which have met.
+  // Ends a step to each peer j with `which(j)`, and announces its chunk. The block must have met
+  // after writing it.
   template <typename Which>
   HOCKET_ANYWHERE void announce(const Which& which) {
     for_kept([&](int j) {
       if (which(j)) m.store_release(&out_there(j)->peer.arrived, ++m.shared().sent[j]);
     });
   }
-  // Ends steps to each peer j that has `which(j)`, whose packets announce themselves.
+  // Ends steps to each peer j with `which(j)`. Packets announce themselves.
   template <typename Which>
   HOCKET_ANYWHERE void count_sent(std::uint64_t steps, const Which& which) {
     for_kept([&](int j) {
       if (which(j)) m.shared().sent[j] += steps;
     });
   }
-  // Waits for the chunks of each peer j that has `which(j)`.
+  // Waits for the chunks of each peer j with `which(j)`.
   template <typename Which>
   HOCKET_ANYWHERE void await(const Which& which) {
     for_kept([&](int j) {
@@ -223,8 +224,8 @@ struct Block {
       }
     });
   }
-  // Ends a step from each peer j that has `which(j)`; all have read it. Its slot is given back now,
-  // or, where this was the last of the call, by the next kernel.
+  // Ends a step from each peer j with `which(j)` that all threads have read. The slot is given back
+  // now, or by the next kernel if this was the last step of the call.
   template <typename Which>
   HOCKET_ANYWHERE void give_back(bool last, const Which& which) {
     for_kept([&](int j) {
@@ -235,7 +236,7 @@ struct Block {
       if (!last) m.store_credit(&in_there(j)->peer.credit, received);
     });
   }
-  // The same for packets, of `steps` steps. Their slots are swept where it is time for that.
+  // Does the same for `steps` steps of packets. It clears their slots when a sweep is due.
   template <typename Which>
   HOCKET_ANYWHERE void give_back_packets(bool last, std::uint64_t steps, const Which& which) {
     for_kept([&](int j) {
@@ -247,7 +248,7 @@ struct Block {
     });
   }
 
-  // Opens this rank's arrays to each peer j that has `which(j)`: they will be written to.
+  // Opens this rank's arrays to each peer j with `which(j)`, which may then write to them.
   template <typename Which>
   HOCKET_ANYWHERE void open_arrays(const Which& which) {
     for_kept([&](int j) {
@@ -256,7 +257,7 @@ struct Block {
       m.store_release(&p.there(p.lane, m.channel(), j)->peer.opened, opened);
     });
   }
-  // Waits until each peer j that has `which(j)` has opened its arrays.
+  // Waits until each peer j with `which(j)` has opened its arrays.
   template <typename Which>
   HOCKET_ANYWHERE void enter_arrays(const Which& which) {
     for_kept([&](int j) {
@@ -270,8 +271,8 @@ struct Block {
     });
   }
 
-  // Steps from peer j, from `step` on, have been taken. Whatever they carried, their slots of
-  // packets may have been left for long.
+  // Clears the packet slots of steps from `step` on, which were consumed, when a sweep is due. A
+  // slot may not have been written for a long time.
   HOCKET_ANYWHERE void sweep_now_and_then(int j, std::uint64_t step, std::uint64_t steps) {
     if (step % kSweepEvery >= kSweepFor) return;
     HOCKET_KEEP_LOOP

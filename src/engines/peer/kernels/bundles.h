@@ -1,10 +1,15 @@
-// Groups and bundles: what a warp sends at once, and one lane's share of it.
+// Groups and bundles: the packets that a warp sends at once, and one lane's part of them.
 //
-// The lanes of a warp write packets side by side, so that eight of them fill a line of 128 bytes,
-// which travels as a whole and has one flag, in its last lane's packet: that lane has room for half
-// a vector. Two rows of packets are a pair: of its vectors, the first 32 are a lane's each, and the
-// other 28 go to the lanes that end no line in its second row; where lines end, the second row has
-// the second half of the lane's vector. (NCCL's protocol LL128 lays its lines out likewise.)
+// The lanes of a warp write adjacent packets. Eight of them fill a line of 128 bytes, which moves
+// as a whole. A line has one flag, in the packet of its last lane, so that packet has room for only
+// half a vector. Two rows of packets form a pair. The first 32 vectors of a pair belong to one lane
+// each, in its first row. The other 28 vectors lie in the second row of the lanes that do not end a
+// line. A lane that ends a line puts the second half of its vector into the second row. (NCCL's
+// protocol LL128 has a similar layout.)
+//
+//   lane         0  1  ...  6  7 (ends line)      8 ...
+//   first row    v0 v1 ...  v6 half of v7 + flag  v8 ...
+//   second row   v32 v33 .. v38 rest of v7 + flag v39 ...
 #pragma once
 
 #include <cstdint>
@@ -14,12 +19,12 @@
 
 namespace hocket::engines::peer {
 
-// Some vectors of an array, side by side. Empty: nothing.
+// Consecutive vectors of an array. It may be empty.
 struct Strip {
   std::uint32_t first = 0;
   std::uint32_t count = 0;
 };
-// What of a part one channel moves in one round.
+// Returns the vectors of a part that one channel moves in one round.
 HOCKET_ANYWHERE Strip strip_of(const CutArray& part, int channel, std::uint32_t round) {
   const auto c = static_cast<std::uint32_t>(channel);
   if (c >= part.channels) return {};
@@ -31,7 +36,7 @@ HOCKET_ANYWHERE Strip strip_of(const CutArray& part, int channel, std::uint32_t 
   const std::uint32_t most = kGroupsOfSlot * kVectorsOfGroup;
   return {first, end - first < most ? end - first : most};
 }
-// What of a strip one group has.
+// Returns the vectors of a strip that belong to one group.
 HOCKET_ANYWHERE Strip group_of(const Strip& strip, std::uint32_t group) {
   const std::uint32_t before = group * kVectorsOfGroup;
   if (before >= strip.count) return {};
@@ -44,27 +49,27 @@ struct GroupLane {
   std::uint32_t number;
 
   HOCKET_ANYWHERE bool ends_line() const { return number % kLanesOfLine == kLanesOfLine - 1; }
-  // Which of a group's vectors is this lane's in a row.
+  // Returns the index in the group of this lane's vector in a row.
   HOCKET_ANYWHERE std::uint32_t vector(std::uint32_t row) const {
     const std::uint32_t second = kLanesOfGroup + number - number / kLanesOfLine;
     return row / 2 * kVectorsOfPair + (row % 2 == 0 ? number : second);
   }
-  // Whether there is one, of `count`.
+  // Returns whether that vector exists in a group of `count` vectors.
   HOCKET_ANYWHERE bool has(std::uint32_t row, std::uint32_t count) const {
     return (row % 2 == 0 || !ends_line()) && vector(row) < count;
   }
 };
 
-// One lane's vectors of a group; rows that it does not have are not looked at.
+// One lane's vectors of a group. Rows that the lane does not have are not used.
 struct Bundle {
   Vector row[kRows];
 };
-// The same as it lies in a slot.
+// A bundle as it lies in a slot.
 struct PackedBundle {
   LinePacket row[kRows];
 };
 
-// Whether all vectors are there and plain: the common case, of large arrays.
+// Returns whether all vectors exist and are aligned, which is common for large arrays.
 HOCKET_ANYWHERE bool is_plain(const CutArray& part, const Strip& group) {
   const std::uint64_t end = std::uint64_t{group.first + kVectorsOfGroup} * kVectorBytes;
   return group.count == kVectorsOfGroup && end <= part.bytes && is_plain(part.at, 0);
@@ -110,7 +115,8 @@ HOCKET_ANYWHERE void store_bundle(const CutArray& part,
   }
 }
 
-// All lanes of a warp. `slot` is the lane's first packet in its group, which has `count` vectors.
+// Sends a bundle, by all lanes of a warp. `slot` is the lane's first packet in its group, which has
+// `count` vectors.
 template <typename Machine>
 HOCKET_ANYWHERE void send_bundle(Machine& m,
                                  Packet* slot,
@@ -118,7 +124,7 @@ HOCKET_ANYWHERE void send_bundle(Machine& m,
                                  GroupLane lane,
                                  std::uint32_t flag,
                                  const Bundle& bundle) {
-  m.all_lanes(true);  // side by side
+  m.all_lanes(true);  // so that their stores are adjacent
   HOCKET_UNROLL
   for (std::uint32_t r = 0; r < kRows; ++r) {
     if (r / 2 * kVectorsOfPair >= count) continue;
@@ -132,8 +138,8 @@ HOCKET_ANYWHERE void send_bundle(Machine& m,
   }
 }
 
-// Reads without waiting. Rows that are not there are read from where others are, so that there is
-// no branch between the loads.
+// Reads a bundle without waiting. For rows that do not exist it reads another row, so that no
+// branch separates the loads.
 template <typename Machine>
 HOCKET_ANYWHERE PackedBundle peek_bundle(
     Machine& m, const Packet* slot, std::uint32_t count, GroupLane lane, std::uint32_t flag) {
@@ -164,9 +170,9 @@ HOCKET_ANYWHERE Bundle unpacked(const PackedBundle& packed, GroupLane lane) {
   return bundle;
 }
 
-// All lanes of a warp: waits for the group at `packet` in the slots of step received + `ahead` of
-// all peers j with counts(j) > 0, that many vectors; the places of others are read too, so that
-// loads have no branch between them. False: given up.
+// Waits for one group of all peers j with counts(j) > 0 vectors, by all lanes of a warp. The group
+// lies at `packet` in the slots of step received + `ahead`. The places of other peers are read too,
+// so that no branch separates the loads. Returns false if it gave up.
 template <int kPeers, typename Machine, typename Counts>
 HOCKET_ANYWHERE bool collect(Block<Machine>& block,
                              std::uint32_t packet,
@@ -186,7 +192,7 @@ HOCKET_ANYWHERE bool collect(Block<Machine>& block,
     flag[j] = flag_of(step);
   }
   while (true) {
-    m.all_lanes(true);  // side by side
+    m.all_lanes(true);  // so that their loads are adjacent
     HOCKET_UNROLL
     for (int j = 0; j < kPeers; ++j) packed[j] = peek_bundle(m, slot[j], counts(j), lane, flag[j]);
     std::uint32_t missing = 0;
@@ -199,7 +205,7 @@ HOCKET_ANYWHERE bool collect(Block<Machine>& block,
   }
 }
 
-// The same for one peer.
+// Does the same for one peer.
 template <typename Machine>
 HOCKET_ANYWHERE bool collect_one(Block<Machine>& block,
                                  int peer,
@@ -218,7 +224,7 @@ HOCKET_ANYWHERE bool collect_one(Block<Machine>& block,
   }
 }
 
-// What all ranks have in one place: peers' packets and this rank's own.
+// Combines the vectors of all ranks at one place: the peers' packets and this rank's own.
 template <int kPeers, typename Fold, typename Told>
 HOCKET_ANYWHERE Bundle fold_bundles(const Told& p,
                                     const PackedBundle (&packed)[kPeers],

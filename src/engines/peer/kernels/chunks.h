@@ -1,12 +1,12 @@
-// Chunks: parts of large arrays, moved by whole blocks.
+// Chunks: parts of large arrays that whole blocks move.
 #pragma once
 
 #include "engines/peer/kernels/block.h"
 
 namespace hocket::engines::peer {
 
-// What of a part one channel moves in one round, in bytes; `first` is a multiple of kVectorBytes.
-// Empty: nothing.
+// The bytes of a part that one channel moves in one round. `first` is a multiple of kVectorBytes.
+// It may be empty.
 struct Stretch {
   std::uint64_t first = 0;
   std::uint32_t bytes = 0;
@@ -20,10 +20,11 @@ HOCKET_ANYWHERE Stretch stretch_of(const CutArray& part, int channel, std::uint3
   return {first, left < part.unit ? static_cast<std::uint32_t>(left) : part.unit};
 }
 
-// Vectors that a thread keeps under way.
+// Number of vectors that a thread keeps in flight.
 inline constexpr int kUnderWay = 8;
 
-// Threads of a block that move something together: of `threads`, this is number `thread`. A value.
+// The threads of a block that move something together. `thread` is this thread's number among
+// `threads`. A value.
 struct Team {
   std::uint32_t thread = 0;
   std::uint32_t threads = 1;
@@ -33,8 +34,8 @@ HOCKET_ANYWHERE Team whole(const Machine& m) {
   return {static_cast<std::uint32_t>(m.thread()), static_cast<std::uint32_t>(m.threads())};
 }
 
-// Carries out moves[j], one a peer, of which some may be empty: act(move, team). On a GPU the
-// block's warps share the peers out, so that all memory is waited for at the same time.
+// Calls act(move, team) for moves[j], one for each peer; some may be empty. On a GPU the block's
+// warps divide the peers among themselves, so that they wait for all memory at the same time.
 template <typename Machine, typename Act>
 HOCKET_ANYWHERE void for_moves(const Block<Machine>& block, const Move* moves, const Act& act) {
   const int peers = block.p.peers;
@@ -63,7 +64,8 @@ HOCKET_ANYWHERE void for_moves(const Block<Machine>& block, const Move* moves, c
   }
 }
 
-// Calls store(i, load(i)) for each vector i of `bytes`, in batches, to have many loads under way.
+// Calls store(i, load(i)) for each vector i of `bytes` bytes, in batches, so that many loads are in
+// flight.
 template <typename Load, typename Store>
 HOCKET_ANYWHERE void for_vectors(Team team,
                                  std::uint32_t bytes,
@@ -83,7 +85,8 @@ HOCKET_ANYWHERE void for_vectors(Team team,
   }
 }
 
-// Reads vectors of a user's array, or writes them; both kinds of arrays have code of their own.
+// Calls `act` with a function that reads vectors of a user's array. Aligned and unaligned arrays
+// have separate code.
 template <typename Act>
 HOCKET_ANYWHERE void with_loads(const std::byte* from, std::uint32_t bytes, const Act& act) {
   if (is_plain(from, bytes)) {
@@ -105,7 +108,7 @@ HOCKET_ANYWHERE void with_stores(std::byte* to, std::uint32_t bytes, const Act& 
   }
 }
 
-// From a user's array to a slot, from a slot to a user's array, from one user's array to another's.
+// Copy from a user's array to a slot, from a slot to a user's array, and between users' arrays.
 template <typename Machine>
 HOCKET_ANYWHERE void put_chunk(Machine& m, Team team, const Move& move) {
   with_loads(move.from, move.bytes, [&](const auto& load) {

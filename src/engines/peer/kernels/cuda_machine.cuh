@@ -1,4 +1,4 @@
-// The machine of the protocols on a GPU; see block.h for what each function promises.
+// The machine of the protocols on a GPU. block.h specifies its functions.
 #pragma once
 
 #include <cstdint>
@@ -7,14 +7,14 @@
 
 namespace hocket::engines::peer {
 
-// A value, in every thread of a block.
+// A value in every thread of a block.
 template <typename Given>
 class CudaMachine {
  public:
   using Parameters = Given;
   static constexpr bool kWide = true;
 
-  // `roles`: how many blocks share a channel.
+  // `roles` is the number of blocks that share a channel.
   __device__ CudaMachine(const Parameters& params, Counters& shared, std::uint32_t roles = 1)
       : params_(params),
         shared_(shared),
@@ -33,7 +33,8 @@ class CudaMachine {
   __device__ Counters& shared() const { return shared_; }
   __device__ bool sync_or(bool value) const { return __syncthreads_or(value) != 0; }
 
-  // As scalars of 128 bits, not vectors of four words, for these are read and written as a whole.
+  // These are scalars of 128 bits, not vectors of four words, because only scalars are read and
+  // written as a whole.
   __device__ Packet load_packet(const Packet* at) const {
     std::uint64_t low, high;
     asm volatile(
@@ -60,15 +61,15 @@ class CudaMachine {
         : "memory");
   }
 
-  // A warp's lanes store and load side by side, eight of them 128 bytes in one piece: NVLink moves
-  // these as they are. That is what NCCL's protocol LL128 rests on, too.
+  // Lanes of a warp load and store adjacent packets, so eight of them make one access of 128 bytes.
+  // NVLink moves such an access as a whole. NCCL's protocol LL128 relies on this too.
   __device__ std::uint32_t first_lane() const { return threadIdx.x; }
   __device__ std::uint32_t next_lane(std::uint32_t lane) const { return lane + blockDim.x; }
   __device__ bool all_lanes(bool value) const { return __all_sync(~0u, value) != 0; }
   __device__ std::uint32_t of_all_lanes(std::uint32_t bits) const {
     return __reduce_or_sync(~0u, bits);
   }
-  // Only the lane that ends the line knows better than `flag`.
+  // Only the lane that ends the line reads a real flag. The others return `flag`.
   __device__ LinePacket load_line_packet(const Packet* at,
                                          std::uint32_t lane,
                                          std::uint32_t flag) const {
@@ -76,7 +77,7 @@ class CudaMachine {
     return {packet, lane % kLanesOfLine == kLanesOfLine - 1 ? packet.flag : flag};
   }
 
-  // Past the first-level cache, which knows nothing of what peers write.
+  // Bypasses the first-level cache, which does not see the stores of peers.
   __device__ Vector load_staged(const std::byte* at) const {
     Vector v;
     asm volatile("ld.global.cg.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -101,14 +102,15 @@ class CudaMachine {
   __device__ void store_release(std::uint64_t* word, std::uint64_t value) const {
     asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
   }
-  // No loads follow that would need an order, and no stores go before what they depend on.
+  // Relaxed is enough. No later load needs an order, and stores wait for the branch that depends on
+  // this value.
   __device__ std::uint64_t load_credit(const std::uint64_t* word) const {
     std::uint64_t value;
     asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
     return value;
   }
-  // All loads of the slot have ended, as their values went through the barrier before this; stores
-  // need not have.
+  // Relaxed is enough. All loads of the slot have ended, because their values passed the preceding
+  // barrier. Stores need not have ended.
   __device__ void store_credit(std::uint64_t* word, std::uint64_t value) const {
     asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
   }
@@ -123,14 +125,14 @@ class CudaMachine {
   __device__ void work_out(Values&... values) const {
     (pin(values), ...);
   }
-  // What came before on the stream may still be running, where it let this kernel begin.
+  // The previous kernel on the stream may still run if it let this one start early.
   __device__ void await_previous() const {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
   }
 
-  // In one piece, so that nothing waits for one of them before the other is under way.
+  // One access loads all, so that no load waits for another.
   __device__ OpenLink load_link(const Link* link) const {
     OpenLink opened;
     asm volatile(
@@ -161,8 +163,8 @@ class CudaMachine {
   static constexpr std::int64_t kBetweenTurns = 10'000;    // ns
   static constexpr std::uint64_t kTellsAfter = 1'000'000;  // ns
 
-  // Parameters come line by line over a long way, each when it is first used: the warps use one
-  // each, so that they come together.
+  // Parameters arrive one cache line at a time, with high latency, at their first use. Each warp
+  // loads another line, so that they arrive together.
   __device__ void fetch_params() const {
     constexpr unsigned kWordsOfLine = 16;
     constexpr unsigned kLines = sizeof(Parameters) / (kWordsOfLine * sizeof(std::uint32_t));
@@ -172,11 +174,13 @@ class CudaMachine {
     }
   }
 
-  // The host's words lie across a slow bus, so that of all that wait on this GPU one thread reads
-  // and writes them every so often, and lets the others know. Apart, as it is never on the way of a
-  // call that goes well. Returns since when this thread has been looking at the clock, or kGivenUp;
-  // an odd number once it has seen that word. It gives up at the look after that, as what a peer
-  // has left before it went may have come since the thread polled last.
+  // The host's words lie across a slow bus. So one waiting thread of this GPU reads and writes them
+  // periodically and informs the others. The function is not inlined, because a successful call
+  // never needs it.
+  //
+  // Returns the time since which this thread has observed the clock, or kGivenUp. The value is odd
+  // once the thread has seen the abort word. It gives up at the check after that, because data that
+  // a peer sent before it ended may have arrived since the last poll.
   static __device__ __noinline__ std::uint64_t look_around(const Parameters& p,
                                                            std::uint64_t since,
                                                            std::uint32_t missing) {
@@ -226,7 +230,7 @@ class CudaMachine {
   const Parameters& params_;
   Counters& shared_;
   std::uint32_t roles_, channel_, role_;
-  std::uint64_t waiting_since_ = 0;  // 0: has not looked at the clock
+  std::uint64_t waiting_since_ = 0;  // 0: it has not read the clock
 };
 
 }  // namespace hocket::engines::peer

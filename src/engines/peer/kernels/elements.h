@@ -1,4 +1,4 @@
-// How the elements of a vector become numbers to compute with, and back.
+// Conversions between the elements of a vector and the numbers to compute with.
 #pragma once
 
 #include <bit>
@@ -12,13 +12,14 @@
 
 namespace hocket::engines::peer {
 
-// Pairs of real and imaginary part.
+// A pair of real and imaginary part.
 template <typename Real>
 struct Pair {
   Real real, imaginary;
 };
 
-// The form that elements of type T, stored as Stored, are computed in: what foundation/core/reduce.h promises.
+// The number format in which elements of type T, stored as Stored, are computed. It follows
+// foundation/core/reduce.h.
 template <typename T>
 struct Number {
   using Stored = T;
@@ -53,7 +54,7 @@ struct Number<float8_e5m2> : CodedNumber<detail::Float8E5M2Format, std::uint8_t>
 template <>
 struct Number<float8_e4m3> : CodedNumber<detail::Float8E4M3Format, std::uint8_t> {};
 
-// GPUs convert the floats of 16 bits themselves; all but NaNs' payloads comes out the same.
+// GPUs convert 16-bit floats in hardware. The results are the same, except the payloads of NaNs.
 #ifdef __CUDA_ARCH__
 template <>
 struct Number<float16> {

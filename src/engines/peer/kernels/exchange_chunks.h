@@ -1,5 +1,5 @@
-// Movement of large arrays: chunks through the receivers' staging, or straight into their arrays
-// where those are symmetric.
+// Movement of large arrays: in chunks through the receivers' staging areas, or directly into
+// symmetric arrays.
 #pragma once
 
 #include "engines/peer/kernels/chunks.h"
@@ -17,7 +17,7 @@ HOCKET_ANYWHERE void copy_kept(Block<Machine>& block, std::uint32_t round) {
   copy_chunk(whole(block.m), {from.at + stretch.first, to.at + stretch.first, stretch.bytes});
 }
 
-// The same data to every peer is read once.
+// Reads data once that goes to every peer.
 template <typename Machine>
 HOCKET_ANYWHERE void put_same(Block<Machine>& block) {
   Machine& m = block.m;
@@ -27,7 +27,7 @@ HOCKET_ANYWHERE void put_same(Block<Machine>& block) {
   std::byte* to[kMaxPeers] = {};
   HOCKET_UNROLL
   for (int i = 0; i < kMaxPeers; ++i) {
-    // Beginning with the right neighbour, so that ranks do not all turn to the same one.
+    // Starts with the right neighbour, so that the ranks do not all write to the same peer.
     const int j = static_cast<int>(block.p.rank) + i;
     if (i < peers) to[i] = m.shared().puts[j < peers ? j : j - peers].to;
   }
@@ -43,8 +43,8 @@ HOCKET_ANYWHERE void put_same(Block<Machine>& block) {
 
 }  // namespace exchange_chunks_detail
 
-// One block of a channel sends, the other receives and copies what stays. Where what is sent may be
-// overwritten by what comes, one block does both, and sending runs a round ahead.
+// One block of a channel sends. Another receives and copies the part that stays. If the received
+// data may overwrite data to send, one block does both, and sends one round ahead.
 template <typename Machine>
 HOCKET_ANYWHERE void exchange_chunks(Machine& machine) {
   using namespace exchange_chunks_detail;
@@ -92,8 +92,8 @@ HOCKET_ANYWHERE void exchange_chunks(Machine& machine) {
   if (puts) block.save_out();
 }
 
-// Straight into the peers' arrays, direct[j], of whole channels at once; one step a link, which has
-// no slot. The roles are the same.
+// Writes directly into the peers' arrays, direct[j], a whole channel at once. Each link has one
+// step, without a slot. The roles are the same.
 template <typename Machine>
 HOCKET_ANYWHERE void exchange_direct(Machine& machine) {
   using namespace exchange_chunks_detail;

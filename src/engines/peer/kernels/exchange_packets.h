@@ -1,4 +1,4 @@
-// Movement of fairly small arrays: every rank sends packets straight to those who get its data.
+// Movement of medium-sized arrays: every rank sends packets directly to the receivers.
 #pragma once
 
 #include "engines/peer/kernels/bundles.h"
@@ -7,8 +7,8 @@ namespace hocket::engines::peer {
 
 namespace exchange_packets_detail {
 
-// One bundle of one peer: a warp a group, the groups of one peer after those of another, as not all
-// peers need have some. Empty: no vectors.
+// One bundle for one peer, with one warp for each group. Groups of different peers follow each
+// other, because some peers may have none. It may be empty.
 struct Place {
   int peer = 0;
   std::uint32_t offset = 0;  // of its first packet in the slot
@@ -24,7 +24,7 @@ HOCKET_ANYWHERE Place place_of(const Block<Machine>& block,
   const Params& p = block.p;
   const std::uint32_t lane = i % kLanesOfGroup;
   const std::uint32_t group = i / kLanesOfGroup % p.groups;
-  // Each rank begins with its right neighbour.
+  // Each rank starts with its right neighbour.
   std::uint32_t peer = i / kLanesOfGroup / p.groups + p.rank;
   if (peer >= p.peers) peer -= p.peers;
   return {static_cast<int>(peer),
@@ -33,7 +33,7 @@ HOCKET_ANYWHERE Place place_of(const Block<Machine>& block,
           group_of(strip_of(parts[peer], block.m.channel(), round), group)};
 }
 
-// The part that stays: all blocks together.
+// Copies the part that stays, with all blocks.
 template <typename Machine>
 HOCKET_ANYWHERE void copy_kept(const Block<Machine>& block) {
   const CutArray& from = block.p.kept;
@@ -49,7 +49,7 @@ HOCKET_ANYWHERE void copy_kept(const Block<Machine>& block) {
 
 }  // namespace exchange_packets_detail
 
-// Blocks of whole warps. The same thread sends and receives at the same place, so that `send` and
+// Blocks consist of whole warps. The same thread sends and receives at one place, so `send` and
 // `receive` of a peer may be one array.
 template <typename Machine>
 HOCKET_ANYWHERE void exchange_packets(Machine& machine) {
@@ -65,7 +65,7 @@ HOCKET_ANYWHERE void exchange_packets(Machine& machine) {
   for (std::uint32_t round = 0; round < p.rounds; ++round) {
     const auto sends = [&](int j) { return strip_of(p.send[j], m.channel(), round).count > 0; };
     const auto gets = [&](int j) { return strip_of(p.receive[j], m.channel(), round).count > 0; };
-    // The first bundle is under way while the counters come.
+    // The first bundle is loaded while the counters arrive.
     if (round > 0 && first < bundles) place = place_of(block, p.send, round, first);
     Bundle bundle = load_bundle(p.send[place.peer], place.group, place.lane);
     if (round == 0) block.open();

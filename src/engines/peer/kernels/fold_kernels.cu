@@ -1,5 +1,5 @@
-// The kernels that come for up to HOCKET_PEER_RANKS ranks. The sums of some floats have code of
-// their own, all other reductions share one.
+// The kernels for up to HOCKET_PEER_RANKS ranks. Sums of some floats have specialized code, and all
+// other reductions share one kernel.
 #include "engines/peer/kernels/cuda_machine.cuh"
 #include "engines/peer/kernels/reduce_chunks.h"
 #include "engines/peer/kernels/reduce_even.h"

@@ -1,7 +1,7 @@
-// The marks of code that is compiled for the host and for GPUs.
+// The function attributes of code that is compiled for the host and for GPUs.
 //
-// HOCKET_ANYWHERE: nvcc makes device code of it, other compilers host code. Nothing in this folder
-// is compiled by nvcc for the host.
+// HOCKET_ANYWHERE makes device code with nvcc, and host code with other compilers. nvcc compiles
+// nothing in this folder for the host.
 #pragma once
 
 #ifdef __CUDACC__
@@ -18,7 +18,7 @@
 
 namespace hocket::engines::peer {
 
-// Tells the compiler that an address is of a GPU's global memory, which it cannot see from
+// Tells the compiler that an address is in a GPU's global memory, which it cannot see for
 // parameters.
 HOCKET_ANYWHERE void assume_global([[maybe_unused]] const void* address) {
 #ifdef __CUDA_ARCH__

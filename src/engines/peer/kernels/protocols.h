@@ -1,4 +1,4 @@
-// All protocols, for whoever makes kernels of them.
+// Includes all protocols, for files that compile them into kernels.
 #pragma once
 
 #include "engines/peer/kernels/barrier.h"

@@ -1,6 +1,6 @@
-// Reductions of large arrays, cut into parts: every rank sends its chunks of a part to the rank
-// that reduces it, which forwards the result to those who want it. With one source, and relays
-// instead of sums, it is the broadcast of a large array.
+// Reductions of large arrays that are cut into parts. Every rank sends its chunks of a part to the
+// rank that reduces it. That rank forwards the result to the ranks that want it. With one source,
+// this is the broadcast of a large array by relays.
 #pragma once
 
 #include "engines/peer/kernels/chunks.h"
@@ -9,14 +9,14 @@ namespace hocket::engines::peer {
 
 namespace reduce_chunks_detail {
 
-// Where a chunk comes from and goes to. `plain`: all of it in whole, aligned vectors.
+// The sources and targets of a chunk. `plain`: all of it consists of whole, aligned vectors.
 template <int kPeers>
 struct Route {
-  const std::byte* from[kPeers + 1] = {};  // the sources, in the order of ranks
+  const std::byte* from[kPeers + 1] = {};  // the sources, in rank order
   int sources = 0;
-  int own = -1;                // which of them is this rank's array, if any
-  std::byte* out = nullptr;    // here; null: nowhere
-  std::byte* to[kPeers] = {};  // slots or arrays of peers; null: it is not wanted
+  int own = -1;                // index among them of this rank's array, or -1
+  std::byte* out = nullptr;    // target on this rank; null: none
+  std::byte* to[kPeers] = {};  // slots or arrays of peers; null: not wanted
   std::uint32_t bytes = 0;
   bool plain = true;
 };
@@ -29,7 +29,7 @@ HOCKET_ANYWHERE Route<kPeers> route_of(const Block<Machine>& block, Stretch kept
   route.bytes = kept.bytes;
   const std::byte* own = p.kept.at + kept.first;
   if (p.own_source) route.plain = is_plain(own, kept.bytes);
-  // Ranks in order; the sources among them are moved together.
+  // Iterates in rank order, so that the sources follow each other in that order.
   HOCKET_UNROLL
   for (int q = 0; q <= kPeers; ++q) {
     const int rank = static_cast<int>(p.rank);
@@ -58,7 +58,7 @@ HOCKET_ANYWHERE Route<kPeers> route_of(const Block<Machine>& block, Stretch kept
   return route;
 }
 
-// Vectors `i`, `i` + threads(), ... of a chunk: up to kBatch of them, to have many loads under way.
+// Reduces the vectors `i`, `i` + threads(), ... of a chunk. Up to kBatch of them are in flight.
 template <bool kPlain, int kBatch, typename Fold, int kPeers, typename Machine>
 HOCKET_ANYWHERE void fold_places(Block<Machine>& block,
                                  const Route<kPeers>& route,
@@ -99,7 +99,7 @@ HOCKET_ANYWHERE void fold_places(Block<Machine>& block,
   }
 }
 
-// This rank's chunk, from its array and the slots of the others.
+// Reduces a chunk from this rank's array and the other ranks' slots.
 template <int kPeers, typename Fold, typename Machine>
 HOCKET_ANYWHERE void fold_chunk(Block<Machine>& block, Stretch kept) {
   const Route<kPeers> route = route_of<kPeers>(block, kept);
@@ -118,9 +118,9 @@ HOCKET_ANYWHERE void fold_chunk(Block<Machine>& block, Stretch kept) {
 
 }  // namespace reduce_chunks_detail
 
-// A pipeline of three stages: send, reduce and forward, collect results; each is the role of one of
-// a channel's blocks. Results travel in a lane of their own. Where there are none, two blocks do,
-// or one, where what is sent may be overwritten by what is reduced: then it sends a turn ahead.
+// A pipeline of three stages: send; reduce and forward; collect results. Each stage is the role of
+// one block of a channel. Results have a lane of their own. Without results there are two blocks.
+// There is one block if results may overwrite data to send; it then sends one round ahead.
 template <int kPeers, typename Fold, typename Machine>
 HOCKET_ANYWHERE void reduce_chunks(Machine& machine) {
   Machine& m = machine;
@@ -165,7 +165,7 @@ HOCKET_ANYWHERE void reduce_chunks(Machine& machine) {
 
     Stretch kept;
     if (folds) kept = stretch_of(p.kept, m.channel(), round);
-    if (kept.bytes > 0) {  // of the whole block
+    if (kept.bytes > 0) {  // the same for the whole block
       block.for_kept([&](int j) {
         const bool wanted = (p.forward >> j & 1) != 0;
         std::byte* const target = p.enter ? p.direct[j] + kept.first : block.chunk_to(j);

@@ -1,5 +1,5 @@
-// Reductions of fairly small arrays: in one hop, where every rank sends its data to whoever reduces
-// it, and in two, where the results of parts are sent to all.
+// Reductions of medium-sized arrays. In one hop, every rank sends its data to the rank that reduces
+// it. In two hops, the results of the parts are then sent to all ranks.
 #pragma once
 
 #include "engines/peer/kernels/bundles.h"
@@ -8,8 +8,8 @@ namespace hocket::engines::peer {
 
 namespace reduce_packets_detail {
 
-// The bundles that a thread sends from one place of all parts. Where all parts are one array, that
-// is one bundle.
+// The bundles that a thread sends from one place of all parts. If all parts are one array, it is
+// one bundle.
 template <int kPeers>
 struct Outgoing {
   Bundle bundle[kPeers];
@@ -58,12 +58,12 @@ HOCKET_ANYWHERE void send_outgoing(Block<Machine>& block,
   }
 }
 
-// What a thread has of this rank's part at one place: the sum of all ranks' vectors there.
+// One thread's result at a place of this rank's part: the sum of all ranks' vectors there.
 struct Folded {
   Bundle bundle;
   Strip group;
 };
-// False: given up.
+// Returns false if it gave up.
 template <int kPeers, typename Fold, typename Machine>
 HOCKET_ANYWHERE bool fold_place(Block<Machine>& block, const Place& place, Folded& folded) {
   const Params& p = block.p;
@@ -80,7 +80,7 @@ HOCKET_ANYWHERE bool fold_place(Block<Machine>& block, const Place& place, Folde
 
 }  // namespace reduce_packets_detail
 
-// One hop. Blocks of whole warps; every thread stays at its places, so that kept_to may be `send`.
+// One hop. Blocks consist of whole warps. Every thread keeps its places, so kept_to may be `send`.
 template <int kPeers, typename Fold, typename Machine>
 HOCKET_ANYWHERE void reduce_packets(Machine& machine) {
   using namespace reduce_packets_detail;
@@ -93,7 +93,7 @@ HOCKET_ANYWHERE void reduce_packets(Machine& machine) {
   for (std::uint32_t round = 0; round < p.rounds; ++round) {
     const auto sends = [&](int j) { return strip_of(p.send[j], m.channel(), round).count > 0; };
     const bool keeps = strip_of(p.kept, m.channel(), round).count > 0;
-    // The first bundles are under way while the counters come.
+    // The first bundles are loaded while the counters arrive.
     Outgoing<kPeers> outgoing = load_outgoing<kPeers>(block, Place(round, first));
     if (round == 0) block.open();
     block.reserve(kPacketSlots, 0, sends);
@@ -116,7 +116,7 @@ HOCKET_ANYWHERE void reduce_packets(Machine& machine) {
   block.save();
 }
 
-// Two hops, for all_reduce. In each round every link carries two steps, if with nothing in them.
+// Two hops, for all_reduce. In each round every link carries two steps, which may be empty.
 template <int kPeers, typename Fold, typename Machine>
 HOCKET_ANYWHERE void all_reduce_packets(Machine& machine) {
   using namespace reduce_packets_detail;

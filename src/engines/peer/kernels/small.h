@@ -1,7 +1,7 @@
-// Calls on small arrays: a vector a thread, in two packets, in one hop. All of this is on the way
-// of a call of two microseconds, where each instruction that a thread goes through counts: what can
-// be known before the kernel in front has ended is worked out before, and from there on there is
-// nothing but loads that are under way together, stores, and what lies between them.
+// Calls on small arrays: one vector in each thread, in two packets, in one hop. Such a call takes
+// two microseconds, so each instruction of a thread counts. Everything that the parameters
+// determine is computed before the previous kernel has ended. After that there are only loads that
+// are in flight together, stores, and the computation between them.
 #pragma once
 
 #include "engines/peer/fold.h"
@@ -11,7 +11,7 @@ namespace hocket::engines::peer {
 
 namespace small_detail {
 
-// The two packets of a vector. They lie apart, so that those of a warp lie side by side.
+// The two packets of a vector. They lie apart, so that the packets of a warp are adjacent.
 struct PackedVector {
   Packet first, second;
 };
@@ -32,12 +32,12 @@ HOCKET_ANYWHERE Vector unpacked(const PackedVector& packed) {
   return {{first.word[0], first.word[1], first.word[2], packed.second.word[0]}};
 }
 
-// A vector of an array. Those in whole words are moved without a call, for what is of 4 or 8 bytes
-// is short of time.
+// A vector of an array. Vectors of whole words are moved inline, because time matters most for data
+// of 4 or 8 bytes.
 struct Spot {
   std::byte* at = nullptr;
   std::uint32_t bytes = 0;
-  std::uint32_t unit = 0;  // in which it can be moved; 0: there is no such vector
+  std::uint32_t unit = 0;  // unit in which it can be moved; 0: there is no such vector
 };
 HOCKET_ANYWHERE Spot spot_of(const SmallPiece& piece, std::uint32_t index) {
   const std::uint32_t begin = index * kVectorBytes;
@@ -57,14 +57,14 @@ HOCKET_ANYWHERE void store(const Spot& spot, const Vector& vector) {
   if (spot.unit > 0) store_some(spot.at, vector, spot.bytes);
 }
 
-// One thread's place in its channel, of kSmallThreads, and in the pieces: a vector to each of up to
-// kPeers peers and from them, and one that stays. Where there is one source, one vector goes to
-// all. `kFolds`: what comes is folded with the one that stays, and does not go to places of its
-// own.
+// One thread's place among the kSmallThreads of its channel, and in the pieces. It sends a vector
+// to each of up to kPeers peers, receives one from each, and keeps one. If there is one source, the
+// same vector goes to all. With `kFolds`, the received vectors are combined with the kept one and
+// are not stored separately.
 template <int kPeers, bool kFolds, typename Machine>
 class Place {
  public:
-  // What follows from the parameters alone, as far as it is needed until all has been sent.
+  // Computes from the parameters everything that is needed until all data is sent.
   HOCKET_ANYWHERE Place(Block<Machine>& block, int thread)
       : block_(block),
         m_(block.m),
@@ -89,8 +89,8 @@ class Place {
     }
   }
 
-  // Whatever was before on the stream has ended. Nothing of what is loaded is looked at before all
-  // of it is under way.
+  // Must be called when the earlier work of the stream has ended. No loaded value is used before
+  // all loads are in flight.
   HOCKET_ANYWHERE void open() {
     HOCKET_UNROLL
     for (int j = 0; j < kPeers; ++j) counters_[j] = m_.load_link(link_ + j);
@@ -108,7 +108,7 @@ class Place {
     block_.failed = block_.failed || dead != 0;
   }
 
-  // Gives back what was taken before, and sends. False: given up.
+  // Gives back slots that were consumed before, and sends. Returns false if it gave up.
   HOCKET_ANYWHERE bool send_all() {
     const bool has_room = !block_.failed && lacks_room() == 0;
     if (!has_room && !wait_for_room()) return false;
@@ -121,7 +121,7 @@ class Place {
     return true;
   }
 
-  // Takes what comes; where it goes to is worked out while it is on its way.
+  // Receives. The targets are computed while the data arrives.
   template <typename Fold>
   HOCKET_ANYWHERE void receive() const {
     const std::uint32_t takes = takes_at(index_ * kVectorBytes);
@@ -166,7 +166,7 @@ class Place {
     spot = spot_of(piece, index_);
     m_.work_out(spot.at, spot.unit);
   }
-  // A bit a peer that something comes from, at a place in the pieces.
+  // Returns one bit for each peer that gives data at a place in the pieces.
   HOCKET_ANYWHERE std::uint32_t takes_at(std::uint32_t place) const {
     if (!kFolds) return p_.takes(place);
     return place < p_.own().bytes ? (1u << p_.peers) - 1 : 0u;
@@ -183,7 +183,7 @@ class Place {
       m_.store_credit(&block_.in_there(j)->peer.credit, counters_[j].received);
     }
   }
-  // A bit a peer that has not given back the slot that is to be written.
+  // Returns one bit for each peer that has not given back the slot to be written.
   HOCKET_ANYWHERE std::uint32_t lacks_room() const {
     std::uint32_t lacking = 0;
     HOCKET_UNROLL
@@ -192,7 +192,7 @@ class Place {
     }
     return lacking & gives_;
   }
-  // The peers may be waiting for the same of this rank. False: given up.
+  // The peers may be waiting for this rank's credit in the same way. Returns false if it gave up.
   HOCKET_ANYWHERE bool wait_for_room() {
     if (block_.failed) return false;
     give_credit();
@@ -206,8 +206,8 @@ class Place {
     return true;
   }
 
-  // The vectors of all peers with a bit in `expected`, polled together; the places of others are
-  // read too, so that loads have no branch between them. False: given up.
+  // Polls the vectors of all peers with a bit in `expected`. The places of others are read too, so
+  // that no branch separates the loads. Returns false if it gave up.
   HOCKET_ANYWHERE bool collect(std::uint32_t expected, Vector (&come)[kPeers]) const {
     const Packet* from[kPeers];
     HOCKET_UNROLL
@@ -233,8 +233,8 @@ class Place {
   Machine& m_;
   const typename Machine::Parameters& p_;
   std::uint32_t thread_, index_;
-  std::uint32_t gives_;  // a bit a peer that a vector goes to
-  Link* link_;           // with peer 0; the others' follow
+  std::uint32_t gives_;  // one bit for each peer that gets a vector
+  Link* link_;           // with peer 0; those of the others follow
   Packet* to_[kPeers];   // in the first slot of each link
   Spot in_[kPeers], own_;
   const std::uint32_t* dead_;
@@ -243,7 +243,7 @@ class Place {
   Vector kept_;
 };
 
-// On a GPU a thread has one place, on a host a few.
+// Runs a call. On a GPU a thread has one place, on a host a few.
 template <int kPeers, bool kFolds, typename Fold, typename Machine>
 HOCKET_ANYWHERE void run(Machine& m) {
   using Here = Place<kPeers, kFolds, Machine>;
@@ -274,13 +274,13 @@ HOCKET_ANYWHERE void run(Machine& m) {
 
 }  // namespace small_detail
 
-// Reductions of what goes in one hop.
+// Reductions in one hop.
 template <int kPeers, typename Fold, typename Machine>
 HOCKET_ANYWHERE void reduce_small(Machine& machine) {
   small_detail::run<kPeers, true, Fold>(machine);
 }
 
-// Movement. What goes to a peer and what comes from it may be at one place.
+// Movement. Data to a peer and data from it may be at one address.
 template <int kPeers, typename Machine>
 HOCKET_ANYWHERE void exchange_small(Machine& machine) {
   small_detail::run<kPeers, false, AnyFold>(machine);

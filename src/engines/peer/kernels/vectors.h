@@ -1,4 +1,5 @@
-// Sixteen bytes, the unit in which data moves, and arrays of any alignment cut into them.
+// Vectors of sixteen bytes, the unit in which data moves, and access to unaligned arrays by
+// vectors.
 #pragma once
 
 #include <cstddef>
@@ -10,36 +11,39 @@
 
 namespace hocket::engines::peer {
 
-// Values. A Vector is whole elements of any dtype; those past the end of an array are zeros.
+// A Vector is a value that holds whole elements of any dtype. Elements beyond the end of an array
+// are zeros.
 struct alignas(16) Vector {
   std::uint32_t word[4];
 };
 inline constexpr std::uint32_t kVectorBytes = sizeof(Vector);
 
-// What is written and read as a whole: whoever reads `flag` reads the words that came with it.
+// A packet is written and read as a whole: a reader that sees `flag` sees the words that were
+// written with it.
 struct alignas(16) Packet {
   std::uint32_t word[3];
   std::uint32_t flag;
 };
 static_assert(sizeof(Packet) == kPacketBytes);
 
-// A flag is never 0, the state of fresh memory, and differs for any 2^31 steps in a row.
+// A flag is never 0, the value of new memory, and does not repeat within 2^31 steps.
 constexpr std::uint32_t flag_of(std::uint64_t step) noexcept {
   return static_cast<std::uint32_t>(step) | 0x80000000u;
 }
-// Packets' slots are swept in the first kSweepFor of so many steps, so that no old flag is ever
-// taken for a new one.
+// Period and length of a sweep. In the first kSweepFor of every kSweepEvery steps the packet slots
+// are cleared, so that no old flag is taken for a new one.
 inline constexpr std::uint64_t kSweepEvery = std::uint64_t{1} << 30;
 inline constexpr std::uint64_t kSweepFor = 64;
 
-// The unit in which `at` can be read, of the powers of two up to 16, if `bytes` is in whole units.
+// Returns the largest power of two, up to 16, that divides the address and `bytes`. The array can
+// be read in units of this size.
 HOCKET_ANYWHERE std::uint32_t unit_of(const void* at, std::uint64_t bytes) {
   const auto bits = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(at)) |
                     static_cast<std::uint32_t>(bytes) | kVectorBytes;
   return bits & (~bits + 1);
 }
 
-// A T at an address that is aligned to it, whatever the type of the memory.
+// Loads a T from an aligned address, whatever the type of the memory.
 template <typename T>
 HOCKET_ANYWHERE T load_aligned(const std::byte* from) {
   assume_global(from);
@@ -77,7 +81,7 @@ HOCKET_ANYWHERE void store_units(std::byte* to, const Vector& vector, std::uint3
   }
 }
 
-// Arrays that are not aligned, and the ends of all.
+// Loads unaligned arrays, and the ends of all arrays.
 HOCKET_ANYWHERE_APART Vector load_some(const std::byte* from, std::uint32_t bytes) {
   const std::uint32_t unit = unit_of(from, bytes);
   if (unit >= 4) return load_units<std::uint32_t>(from, bytes);
@@ -90,12 +94,12 @@ HOCKET_ANYWHERE_APART void store_some(std::byte* to, Vector vector, std::uint32_
   store_units<std::uint8_t>(to, vector, bytes);
 }
 
-// Whether an array consists of whole vectors, at addresses that are aligned to them.
+// Returns whether an array consists of whole, aligned vectors.
 HOCKET_ANYWHERE bool is_plain(const void* at, std::uint64_t bytes) {
   return unit_of(at, bytes) == kVectorBytes;
 }
 
-// Vector `index` of an array of `bytes`; the index is within it.
+// Loads vector `index` of an array of `bytes` bytes. The index must be within the array.
 HOCKET_ANYWHERE Vector load_vector(const std::byte* array,
                                    std::uint64_t bytes,
                                    std::uint64_t index) {
