@@ -12,8 +12,12 @@ cd "$(dirname "$0")"
 extent=${1:-}
 case $extent in
   '') parts=6 ;;
-  --quick) parts=3 ;;
+  --quick) parts=4 ;;
   --all) parts=8 ;;
+  -h | --help)
+    sed -n '2,8s/^# \{0,1\}//p' "$0"
+    exit
+    ;;
   *)
     sed -n '2,8s/^# \{0,1\}//p' "$0" >&2
     exit 2
@@ -59,7 +63,10 @@ pytests() {
 if [ "$extent" = --quick ]; then
   part build "the release preset is built" tools/build.sh --no-kernels
   [ "$code" -eq 0 ] || exit "$code"  # the others need it
-  part ctest "short tests of the library and the command" ctests --label-exclude long
+  part conformance "every collective on three threads" build/release/bin/conformance_test \
+    --gtest_brief=1 --gtest_filter='*local_3_*:*shm_threads_3_*'
+  part ctest "short tests of the library and the command" \
+    ctests --label-exclude 'long|gpu|model|install'
   part pytest "tests of the Python package's calls" pytests -q tests/python/calls
 else
   part setup "what is missing is installed" tools/setup.sh

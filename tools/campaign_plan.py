@@ -60,6 +60,8 @@ HARMS = {
     "pending work dropped": Harm("Aborted", own="Aborted"),
     "exception in a with block": Harm("Aborted", own="InvalidArgument"),
     "close": Harm("Aborted", word=CLOSED, own="InvalidArgument"),
+    # The victim receives from a rank that waits for it in a collective.
+    "circle": Harm("DeadlockError", named=False, word="wait for each other", own="DeadlockError"),
     # Beyond the deadline.
     "rank that does not come": Harm("DeadlineExceeded", own="DeadlineExceeded", waits=True),
     "stop": Harm("DeadlineExceeded", own="DeadlineExceeded", waits=True),
@@ -84,15 +86,17 @@ DEADLY = [name for name, harm in HARMS.items()
           if harm.dies >= 0 and name != "exception in a thread"]
 SOFT = [name for name, harm in HARMS.items()
         if harm.dies < 0 and name not in ("connection cut", "none")]
+# Deadlocks are proven among ranks of one host alone.
+ON_HOSTS = [name for name in SOFT if name != "circle"]
 OF_PROCESSES = ("stop and continue", "stop", "stop within a call", "full disk")
 OF_THREADS = [name for name in SOFT if name not in OF_PROCESSES]
 # Open MPI 4.1 writes where it should not when the parts of a collective do not fit together.
-BY_MPI = [name for name in OF_THREADS if HARMS[name].kind != "Mismatch"]
+BY_MPI = [name for name in OF_THREADS if HARMS[name].kind not in ("Mismatch", "DeadlockError")]
 # By place. The second list has the faults of a job's last round, after which no rank goes on.
 PLACES = {"threads": (OF_THREADS, ["early return", "exception in a thread"]), "shm": (SOFT, []),
-          "algorithm": (SOFT, []), "pretended": (SOFT, ["connection cut"]),
-          "namespaces": (SOFT, ["connection cut"]), "mpi": (BY_MPI, []),
-          "gpus": (SOFT, [])}
+          "algorithm": (SOFT, []), "pretended": (ON_HOSTS, ["connection cut"]),
+          "namespaces": (ON_HOSTS, ["connection cut"]), "mpi": (BY_MPI, []),
+          "gpus": (ON_HOSTS, [])}
 RESPAWNED = ("shm", "algorithm", "pretended", "namespaces", "gpus")  # where ranks may die and others go on
 
 # The call that all but the victim make, and what the victim makes of it.
@@ -204,7 +208,7 @@ class Job(NamedTuple):
         if len(victims) > 1:
             before = ()  # in which the second would hear of the first
         return Round(number, harm, tuple(members), tuple(victims), making, before,
-                     calls(3, TOGETHER if HARMS[harm].waits else names),
+                     calls(3, TOGETHER if HARMS[harm].waits or harm == "circle" else names),
                      draw.choice(DIFFERENT.get(harm, [()])),
                      draw.choice([0.0005, 0.003, 0.02]) * draw.random())
 

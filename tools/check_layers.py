@@ -28,9 +28,11 @@ WARN_LINES = 400
 MAX_LINES = 600
 SUFFIXES = {".h", ".cc", ".cu", ".cuh", ".cpp", ".hpp"}
 
-# Layers that `algorithm` must not know, whatever their place in the list.
-HIDDEN_FROM_ALGORITHM = ("os", "cuda")
-COMPOSITION_ROOT = "compose"
+# Layers that `engines/algorithm` must not know, whatever their place in the list.
+HIDDEN_FROM_ALGORITHM = ("foundation/os", "foundation/cuda")
+# Layers in the wing of the engines that are no engines: several engines use them.
+SHARED_BY_ENGINES = ("engines/algorithm", "engines/movement", "engines/nvshmem")
+COMPOSITION_ROOT = "calls/compose"
 # Public headers for programs that use another library anyhow, and that library's header. hocket.h
 # includes none of them.
 VENDOR_HEADERS = {"mpi.h": ("mpi.h",)}

@@ -38,7 +38,7 @@ class Standstill {
   GroupControl& group_;
   std::vector<std::optional<GroupControl::ShownCall>> calls_;
   std::vector<bool> is_stuck_;
-  std::vector<bool> is_lost_;  // sends no more
+  std::vector<bool> has_left_;  // in order, so that it sends no more
 };
 
 // The greatest set whose members all wait for members: all who block, less those who can go on.
@@ -47,7 +47,8 @@ Standstill::Standstill(GroupControl& group) : group_(group) {
   for (int i = 0; i < group.size(); ++i) {
     calls_.push_back(group.is_here(i) ? group.blocking(i) : std::nullopt);
     is_stuck_.push_back(calls_.back().has_value());
-    is_lost_.push_back(i != group.rank() && loss_of(group, succession, i).has_value());
+    const auto loss = i == group.rank() ? std::nullopt : loss_of(group, succession, i);
+    has_left_.push_back(loss && !loss->sudden());
   }
   for (bool changed = true; std::exchange(changed, false);) {
     for (int i = 0; i < group.size(); ++i) {
@@ -77,7 +78,7 @@ bool Standstill::waits_for_stuck(int member, std::int32_t peer) const {
   }
   bool any = false;
   for (int i = 0; i < group_.size(); ++i) {
-    if (i == member || is_lost_[index(i)]) continue;
+    if (i == member || has_left_[index(i)]) continue;
     if (!is_stuck_[index(i)]) return false;
     any = true;
   }
