@@ -67,7 +67,7 @@ class Network {
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
 
-  // Connects with the other hosts if this rank is the first on its host. Returns what is wrong.
+  // Connects with the other hosts if this rank is the first on its host. Returns the error.
   Unreached establish(base::Deadline deadline);
   void start(std::shared_ptr<HostControl> host, CarrierHooks carrier);
   // Makes the thread look for changes in the segment.

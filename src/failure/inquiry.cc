@@ -93,7 +93,8 @@ Verdict Inquiry::find(const Awaited& awaited) {
                                  : awaited.peer == engine::kAnyPeer || awaited.peer == member;
   });
   group_.ask();
-  // First what explains more: who refused the call, or called another, may have ended since.
+  // The better explanation comes first: a rank that refused the call, or called another, may have
+  // ended since.
   if (awaited.sequence != 0) {
     if (auto refusal = find_refusal(group_, awaited.sequence)) return std::move(*refusal);
     if (auto other = find_difference(group_, awaited.sequence)) return std::move(*other);

@@ -182,7 +182,7 @@ void LongWait::over(End how) noexcept {
   call_.clear();
 }
 
-// --- What it says -------------------------------------------------------------------------------
+// --- Text of the warning ------------------------------------------------------------------------
 
 std::string LongWait::of_member(const Holdup& holdup, int member) const {
   const control::GroupControl& group = waits_.group;
