@@ -1,6 +1,6 @@
 // The calls of one rank in one group, which all take the same path:
 //
-//   check arguments -> number, fingerprint -> announce -> start on an engine -> wait or queue -> end
+//   check arguments -> number, fingerprint -> announce -> start on an engine -> wait, queue -> end
 #pragma once
 
 #include <atomic>

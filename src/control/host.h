@@ -67,7 +67,7 @@ struct alignas(kApart) RankLine {
   // In ns of the steady clock; 0: not yet. For a rank of this host, the last turn of its network
   // thread. For the first rank of another host, the last time any rank here heard that host.
   base::Atomic<std::int64_t> seen_at{0};
-  base::Atomic<std::int32_t> awaits{-1};  // place of the rank that it has long waited for
+  base::Atomic<std::int32_t> awaits{-1};      // place of the rank that it has long waited for
   base::Atomic<std::int32_t> spoken_for{-1};  // place of the rank that warns of waits for this one
   base::Atomic<std::uint32_t> task{0};        // 2 n: in task n; 2 n + 1: has ended it; 0: has none
   // For single copy, see agree_on_single_copy. `reads` is the rank's wish after its test, 1 more

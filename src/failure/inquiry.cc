@@ -115,8 +115,8 @@ bool Inquiry::has_finished(const Awaited& awaited, int member) const {
 //   sent them, but may have ended, or lost its connection, before they left.
 // - A message needs its own peer.
 // - A receive from any rank needs each rank that was lost suddenly or ended by an exception, as the
-//   program may count on a message from it. A rank that left in order has sent all its messages. The
-//   wait is in vain only if all other ranks have left.
+//   program may count on a message from it. A rank that left in order has sent all its messages.
+//   The wait is in vain only if all other ranks have left.
 bool Inquiry::is_needed(const Awaited& awaited, int member, bool sudden, int living_before) const {
   if (member == group_.rank()) return true;
   if (awaited.sequence != 0) {

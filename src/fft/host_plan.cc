@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kPieceBytes = std::size_t{256} << 10;  // a core's own cache has room for two
 constexpr std::size_t kLargestPiece = std::size_t{1} << 20;  // so many are still quicker there
-constexpr std::size_t kPastCaches = std::size_t{4} << 20;  // larger than any core's own cache
+constexpr std::size_t kPastCaches = std::size_t{4} << 20;    // larger than any core's own cache
 constexpr std::size_t kMessagePieces = 4;
 constexpr std::size_t kRoomLine = 64;
 

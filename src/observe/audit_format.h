@@ -46,7 +46,7 @@ enum class AuditState : std::uint8_t {
 
 // A record. For a call, digests follow: those of the input, then those of the output.
 struct AuditRecord {
-  std::uint8_t state;        // an AuditState; written last
+  std::uint8_t state;  // an AuditState; written last
   // kInDigested, kOutDigested or both; for kNonFinite, the array concerned
   std::uint8_t digested;
   std::uint16_t name_bytes;  // of a group's name

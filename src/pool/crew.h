@@ -52,7 +52,7 @@ class Crew {
   std::vector<const Job*> jobs_;  // by member; null: none
   // by member: the member that begins after it; kNobody: none, or it has begun
   std::vector<int> next_;
-  const Job* job_ = nullptr;      // of the run
+  const Job* job_ = nullptr;  // of the run
   const std::function<void(const std::string&)>* stop_ = nullptr;
   std::exception_ptr first_;
   int pending_ = 0;

@@ -90,7 +90,7 @@ class Rebuild {
   failure::CoreDumps core_dumps_;
   bool extended_ = false;
   std::optional<Deadline> behind_until_;  // when a refusal is believed that has not been heard
-  std::optional<Deadline> mine_at_;  // time at which any member may allocate
+  std::optional<Deadline> mine_at_;       // time at which any member may allocate
 };
 
 std::uint64_t Rebuild::wait() {
