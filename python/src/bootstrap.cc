@@ -9,7 +9,7 @@
 namespace hocket::python {
 namespace {
 
-// Calls the methods of a Python object; what they raise is thrown.
+// Calls the methods of a Python object; rethrows their exceptions.
 class PythonBootstrap final : public Bootstrap {
  public:
   explicit PythonBootstrap(nb::object self)

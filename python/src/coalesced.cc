@@ -11,7 +11,7 @@ namespace {
 using Reader = Array (*)(nb::handle, const char*);
 
 std::vector<Array> read_all(nb::handle arrays, const char* name, Reader read) {
-  // No generators: what they yield would be gone before it is returned.
+  // No generators: their items would be gone before it is returned.
   if (PySequence_Check(arrays.ptr()) == 0) {
     throw InvalidArgument(std::string(name) + " is " + type_in_words(arrays) +
                           "; give a list of arrays");

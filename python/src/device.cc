@@ -130,7 +130,7 @@ void drop_ended(HeldWork& held) {
   held.put_back(std::move(looked_at));
 }
 
-// `arrays` are pointers to what is retained.
+// `arrays` are pointers to the retained arrays.
 template <typename Arrays>
 void retain_all(Seat& seat, const Arrays& arrays, const std::optional<StreamRef>& stream) {
   HeldWork& held = *seat.held;

@@ -1,5 +1,5 @@
-// Calls whose ends somebody waits for, whichever comes first: event loops, `wait_any`, and layers that
-// give handles of their own their values.
+// Waits for the first of several calls to end: for event loops, `wait_any`, and layers that give
+// values to their own handles.
 #include <nanobind/stl/optional.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -94,7 +94,7 @@ class Endings {
   std::condition_variable changed_;
   Keys ended_;           // guarded by mutex_
   bool closed_ = false;  // guarded by mutex_
-  int event_ = -1;       // guarded by mutex_; -1: nobody has asked for it
+  int event_ = -1;       // guarded by mutex_; -1: not requested yet
 };
 
 using Shared = std::shared_ptr<Endings>;

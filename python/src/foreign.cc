@@ -58,7 +58,7 @@ KnownType find_way(nb::handle object) {
     known.way = Way::kNumber;
     return known;
   }
-  if (is_tracer(object)) {  // which answers to whatever an array has
+  if (is_tracer(object)) {  // it has every attribute of an array
     known.way = Way::kTracer;
     return known;
   }
@@ -90,7 +90,7 @@ struct LastTypes {
   std::vector<KnownType> kept;
 };
 
-// A copy, as reading an array may run Python code, and other threads meanwhile drop what is here.
+// A copy: reading an array may run Python code, and meanwhile another thread may drop the argument.
 KnownType way_of(nb::handle object) {
   constexpr std::size_t kKept = 16;
   static auto* const last = new LastTypes;  // outlives the interpreter's end

@@ -140,7 +140,7 @@ Array from_exchange(const dlpack::ExchangeApi& api, nb::handle object, const cha
   return array;
 }
 
-// Takes what a capsule holds out of it, as its consumer must.
+// Takes the tensor out of a capsule, as its consumer must.
 
 namespace {
 

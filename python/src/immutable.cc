@@ -72,7 +72,8 @@ nb::object new_immutable(const Array& like, const Shape& shape) {
                       .attr("empty")(nb::tuple(extents),
                                      nb::arg("dtype") = like.object.attr("dtype"),
                                      nb::arg("device") = like.object.attr("device"));
-    made.memory.attr("block_until_ready")();  // or its own zeros come after what the call writes
+    // waits, so that its own zeros are not written after the call's result
+    made.memory.attr("block_until_ready")();
   } else {
     made.memory = new_numpy_array(like.dtype, shape);
   }

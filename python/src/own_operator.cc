@@ -15,7 +15,7 @@ namespace {
 
 nb::object numpy(const char* name) { return nb::module_::import_("numpy").attr(name); }
 
-// As print shows it, whatever it is.
+// The text that print shows, for any object.
 std::string text_of(nb::handle value) {
   const nb::object text = nb::steal(PyObject_Str(value.ptr()));
   const nb::object bytes =

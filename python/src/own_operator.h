@@ -32,7 +32,7 @@ class OwnOperator {
   void combine_block(void* left, const void* right, std::size_t count);
   nb::object checked(nb::object result, const nb::object& like) const;
 
-  nb::object object_;    // hocket.Operator, which keeps what is called
+  nb::object object_;    // hocket.Operator, which keeps the function alive
   nb::object function_;  // of Python; else none
   bool is_ufunc_ = false;
   bool takes_rows_ = false;

@@ -1,4 +1,4 @@
-// Pools of workers: what `hocket.DevicePool` is made of.
+// Pools of workers, the base of `hocket.DevicePool`.
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/vector.h>
 

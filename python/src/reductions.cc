@@ -101,7 +101,7 @@ void read_op(Options& options, nb::handle op) {
   if (!options.own) options.op = op_argument(op);
 }
 
-// The arrays of a reduction whose result has the shape of what is reduced.
+// The arrays of a reduction whose result has the same shape as its input.
 template <typename Options>
 void read_alike(Plan<Options>& plan, nb::handle x, nb::handle out) {
   if (out.is_none()) {

@@ -105,7 +105,7 @@ decltype(auto) without_gil(F&& f) {
   }
 }
 
-// The same for what ends in moments, or is given up: no signal breaks it off.
+// The same for work that ends in moments, or is abandoned. No signal interrupts it.
 template <typename F>
 decltype(auto) without_gil_or_signals(F&& f) {
   const SignalsLeftAlone left;
@@ -130,7 +130,7 @@ class Started : public Work {
     if (!has_ended_) without_gil_or_signals([this] { const Work last(std::move(*this)); });
   }
 
-  // To be called once it is known: what has ended goes without further ado.
+  // Called once the call is known to have ended. Its destructor then skips the wait.
   void has_ended() noexcept { has_ended_ = true; }
   bool is_known_ended() const noexcept { return has_ended_; }
 
@@ -141,7 +141,7 @@ class Started : public Work {
 class OwnOperator;
 class Watchers;
 
-// Python's `Work`: the C++ one, and what must outlive it.
+// Python's `Work`: the C++ one, and the objects that must outlive it.
 struct WorkHandle {
   std::vector<nb::object> objects;  // the arrays of the call
   std::vector<std::shared_ptr<Lease>> leases;
@@ -165,7 +165,7 @@ class HeldWork {
     const nb::ft_lock_guard lock(mutex_);
     return std::exchange(works_, {});
   }
-  // Before what came meanwhile.
+  // Keeps this order: before calls that came meanwhile.
   void put_back(std::deque<WorkHandle> works) {
     const nb::ft_lock_guard lock(mutex_);
     works_.insert(works_.begin(),
@@ -202,7 +202,7 @@ struct Seat {
   std::shared_ptr<HeldWork> held = std::make_shared<HeldWork>();
 };
 
-// Python's `SymmetricMemory`: what `comm.symmetric` is.
+// Python's `SymmetricMemory`: the type of `comm.symmetric`.
 struct Symmetric {
   Seat seat;
 };

@@ -59,7 +59,7 @@ bool lies_apart(nb::handle object, std::size_t element) {
     if (length > 1) axes.emplace_back(static_cast<std::size_t>(std::abs(stride)), length);
   }
   std::sort(axes.begin(), axes.end());
-  std::size_t span = element;  // of what the axes so far reach over
+  std::size_t span = element;  // the extent of the axes so far
   for (const auto& [stride, length] : axes) {
     if (stride < span) return false;
     span += stride * (length - 1);

@@ -6,7 +6,7 @@
 
 namespace hocket::python {
 
-// As read_array. An array that is not contiguous is copied; the copy is what is sent.
+// As read_array. An array that is not contiguous is copied, and the copy is sent.
 Array array_to_send(nb::handle object, const char* name);
 
 // As writable_array. An array that is not contiguous is replaced by contiguous memory, from which

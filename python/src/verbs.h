@@ -24,7 +24,7 @@ struct Plan {
   Counts in_places;  // where the parts begin, where that does not follow from the counts
   Counts out_places;
   Options options;
-  nb::object result = nb::none();  // what Python gets back
+  nb::object result = nb::none();  // the result for Python
 
   ConstArrayView input() const noexcept { return in_place ? out.input() : in.input(); }
   ArrayView output() const noexcept { return out.output(); }

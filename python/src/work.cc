@@ -36,7 +36,7 @@ auto explained(Handle& handle, const Wait& wait) {
   }
 }
 
-// Puts what has come where it belongs, once the call has ended well.
+// Moves the received values to the user's array, once the call has ended well.
 void land(const WorkHandle& handle) {
   for (const auto& lease : handle.leases) lease->land();
 }
@@ -49,7 +49,7 @@ nb::object all_finished(nb::object result, std::optional<StreamRef> stream) {
   return nb::tuple(each);
 }
 
-// The call's result, once it has ended, or comes before what is put on `stream`.
+// The call's result, once it has ended, or in order with later work on `stream`.
 nb::object finish(WorkHandle& handle, std::optional<StreamRef> stream = {}) {
   if (!stream) handle.work.has_ended();
   land(handle);
@@ -96,7 +96,7 @@ nb::object exception(WorkHandle& handle) {
   } catch (const Error&) {
     return to_exception(std::current_exception());
   } catch (const nb::python_error& error) {
-    // One of the call, with its cause; not what a signal's handler has raised.
+    // only an error of the call, with its cause; not an exception of a signal handler
     const nb::object refused = nb::module_::import_("hocket.errors").attr("InvalidArgument");
     if (!error.matches(refused)) throw;
     return nb::borrow(error.value());

@@ -22,7 +22,7 @@ Shelves::Shelves(Communicator& comm,
         symmetric_.push_back(comm.symmetric().empty(bytes, DType::kUInt8, options));
       }
       return;
-    } catch (const SystemError&) {  // no room; all ranks are told
+    } catch (const SystemError&) {  // no room; all ranks learn it
       symmetric_.clear();
     } catch (const InvalidArgument&) {
       symmetric_.clear();

@@ -24,7 +24,7 @@ struct Announcement {
   Box box(std::size_t which) const { return {corner(1 + 2 * which), corner(2 + 2 * which)}; }
 };
 
-// Throws what is wrong with what this rank gives.
+// Checks the arguments of this rank; throws the error.
 Wanted check_mine(const Extents& shape, const Box& from, const Box& to, const FftOptions& options) {
   if (shape.empty() || shape.size() > kMostAxes) {
     throw InvalidArgument(

@@ -37,7 +37,7 @@ struct Functions {
   void (*destroy)(Plan) = nullptr;
   int (*alignment_of)(void*) = nullptr;  // MKL may lack it
 
-  // Empty, or what is missing.
+  // Empty, or the name of the missing part.
   std::string fill(os::LoadedLibrary& library, const std::string& prefix) {
     const auto need = [&](const char* name, auto*& function) {
       library.look((prefix + name).c_str(), function);

@@ -36,7 +36,8 @@ struct Fetch {
   std::vector<std::vector<Copy>> pulls;      // by slice and rank
   std::vector<Copy> packs;                   // by rank; if shelves are not shared
   std::vector<std::size_t> sends, receives;  // elements, by rank
-  std::vector<std::size_t> packed, places;   // bytes into what is sent and received, by rank
+  // offsets in the send and receive buffers, in bytes, by rank
+  std::vector<std::size_t> packed, places;
 };
 
 class GpuPlan final : public FftPlan {
@@ -93,7 +94,7 @@ class GpuPlan final : public FftPlan {
       prepare(direction);
     });
     const std::uint64_t step = direction == FftDirection::kInverse ? 2 : 1;
-    // The plan's memory is used by one execution after the other, on whatever streams.
+    // One execution after the other uses the plan's memory, also on different streams.
     if (has_run_) end_->hold(on.handle());
     if (legs_.size() == 1 || !is_shared()) barrier(step, on);
     void* source = const_cast<void*>(in.data());
@@ -126,7 +127,7 @@ class GpuPlan final : public FftPlan {
         symmetric_.push_back(comm_.symmetric().empty(bytes, DType::kUInt8, wanted));
       }
       return;
-    } catch (const InvalidArgument&) {  // not all reach each other's memory; all are told
+    } catch (const InvalidArgument&) {  // some memory cannot be reached; all ranks learn it
       symmetric_.clear();
     }
     before_barrier([&] {
@@ -224,7 +225,7 @@ class GpuPlan final : public FftPlan {
     if (bytes > (buffer ? buffer->bytes() : 0)) buffer.emplace(device_, bytes);
   }
 
-  // Makes what a direction needs; only the first time there is anything to do.
+  // Builds the plan for a direction. Does so only the first time.
   void prepare(FftDirection direction) {
     auto& transforms = transforms_[is_inverse(direction)];
     if (transforms.size() == legs_.size()) return;
@@ -367,7 +368,7 @@ class GpuPlan final : public FftPlan {
   std::vector<Nearness> reaches_;           // of the shelves, by rank
   bool sees_far_ = false;                   // true if any is far
   std::size_t slices_ = 1;                  // number of slices of a part
-  std::optional<cuda::OwnedStream> aside_;  // for what comes over links
+  std::optional<cuda::OwnedStream> aside_;  // for slices that come over links
   std::optional<cuda::OwnedEvent> met_;
   std::deque<cuda::OwnedEvent> arrived_;  // by slice
   std::optional<cuda::OwnedEvent> end_;   // of the last execution

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kPieceBytes = std::size_t{256} << 10;  // a core's own cache has room for two
 constexpr std::size_t kLargestPiece = std::size_t{1} << 20;  // so many are still quicker there
-constexpr std::size_t kPastCaches = std::size_t{4} << 20;  // what no core's own cache has room for
+constexpr std::size_t kPastCaches = std::size_t{4} << 20;    // larger than any core's own cache
 constexpr std::size_t kMessagePieces = 4;
 constexpr std::size_t kRoomLine = 64;
 
@@ -170,7 +170,7 @@ class HostPlan final : public FftPlan {
     }
   }
 
-  // Makes what a direction needs; only the first time there is anything to do.
+  // Builds the plan for a direction. Does so only the first time.
   void prepare(FftDirection direction) {
     for (const auto& part : parts_) {
       part->make(*library_, is_double(), direction == FftDirection::kInverse, options_.planning);

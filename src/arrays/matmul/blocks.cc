@@ -17,7 +17,7 @@ template <typename T, typename S>
 T rounded(S value) {
   if constexpr (kIsFloat8<T>) {
     const S largest = std::is_same_v<T, float8_e4m3> ? 448 : 57344;
-    // NaN stays what it is.
+    // NaN stays NaN.
     if (value > largest) value = largest;
     if (value < -largest) value = -largest;
   }

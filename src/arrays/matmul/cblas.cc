@@ -1,4 +1,4 @@
-// OpenBLAS, MKL, BLIS: whatever has the C interface of BLAS, found at run time.
+// OpenBLAS, MKL, BLIS: any library with the C interface of BLAS, found at run time.
 #include <fmt/format.h>
 
 #include <array>

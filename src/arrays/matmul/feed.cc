@@ -186,7 +186,7 @@ Change Feed::change(Side side) const {
     return wanted == DType::kFloat16 ? Change::kToFloat16 : Change::kToFloat32;
   }
   const bool is_complex = dtype == DType::kComplex64 || dtype == DType::kComplex128;
-  // BLAS conjugates what it transposes, and nothing else.
+  // BLAS conjugates only transposed matrices.
   return is_complex && factor(side).is_conjugated && !factor(side).is_transposed
              ? Change::kConjugate
              : Change::kNone;

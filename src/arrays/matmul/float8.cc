@@ -5,7 +5,7 @@
 namespace hocket::matmul {
 namespace {
 
-constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;  // what Hopper's products ask for
+constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;  // required by products on Hopper
 
 // Resources of one product. Without one where it could not be made.
 class Description {

@@ -1,4 +1,4 @@
-// Each rank multiplies what its part of the result needs, and gets it of the others.
+// Each rank gets the parts of both factors that its part of the result needs, and multiplies them.
 #include <algorithm>
 #include <array>
 
@@ -95,7 +95,7 @@ class GatheredForm final : public ProductForm {
   }
 
  private:
-  // Adds a panel's products to what is there; returns whether there were any.
+  // Adds a panel's products to the result; returns whether there were any.
   bool multiply_panel(std::size_t t, LocalProduct& product) {
     const std::vector<InnerStep>& steps = feed_.steps(t);
     const std::size_t rooms = rooms_.size();
@@ -146,7 +146,7 @@ class GatheredForm final : public ProductForm {
   const std::size_t rows_, columns_;  // of this rank's part
   Feed feed_;
   std::vector<std::array<Room, 2>> rooms_;        // filled in turn, for both factors
-  std::vector<std::array<FactorView, 2>> views_;  // of what lies in them, or elsewhere
+  std::vector<std::array<FactorView, 2>> views_;  // of matrices in the buffers, or elsewhere
   Room sums_;
   bool is_apart_ = false;
 };

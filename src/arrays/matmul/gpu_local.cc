@@ -103,7 +103,7 @@ class GpuLocal final : public Local {
     if (cuda::capture_of(driver_, stream_) != cuda::Capture::kNone) {
       throw InvalidArgument("stream is being captured into a graph, which products cannot be");
     }
-    // The plan's memory is used by one product after the other, on whatever streams.
+    // One product after the other uses the plan's memory, also on different streams.
     if (has_run_) end_.hold(stream_);
     check(handle_.library().set_stream(handle_.get(), stream_), "use the stream");
     copies_ = stream_;

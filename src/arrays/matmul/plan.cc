@@ -105,7 +105,7 @@ struct Matmul::Plan {
     const Here here(*this);
     before_call([&] {
       local = device ? gpu_local(device, o.library_folders) : host_local();
-      // The library is asked here, where a failure is everybody's.
+      // The library is asked here, where a failure is reported to all ranks.
       if (is_float8(problem->left.dtype)) {
         local->multiplies(problem->left.dtype, problem->right.dtype);
       }

@@ -1,5 +1,5 @@
-// A product in a normal form: all matrices are stored along the first axis, whatever the caller's
-// order.
+// A product in a normal form: all matrices are stored along the first axis, for any order of the
+// caller.
 #pragma once
 
 #include <array>

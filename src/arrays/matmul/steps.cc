@@ -101,7 +101,7 @@ std::vector<InnerStep> cut_step(const InnerStep& step, std::size_t longest) {
 }
 
 std::vector<InnerStep> parts_of_step(const InnerStep& step, std::size_t parts) {
-  // Libraries are quicker where what they read begins at round addresses.
+  // Libraries are quicker with aligned addresses.
   const std::size_t each = step.length / parts;
   const std::size_t unit = each >= 2 * kUnit ? kUnit : each >= kFloat8Unit ? kFloat8Unit : 1;
   std::vector<std::size_t> begins(parts + 1);

@@ -33,7 +33,7 @@ Crew::~Crew() {
     closing_ = true;
   }
   start_.notify_all();
-  threads_.clear();  // before what they use
+  threads_.clear();  // before the objects that they use
 }
 
 bool Crew::is_member(std::thread::id thread) const noexcept {

@@ -31,8 +31,8 @@ class Crew {
   bool is_member(std::thread::id thread) const noexcept;
   // Runs `job` in each thread of `members`. Returns when all have ended, and throws the first
   // failure. `stop` is called once, as soon as one fails or the user interrupts, in the thread that
-  // finds out. It should end what the others wait for. With Start::kInTurn each member begins when
-  // the one before has called `begun` or ended.
+  // finds out. It should end the calls in which the others wait. With Start::kInTurn each member
+  // begins when the one before has called `begun` or ended.
   void run(std::span<const int> members,
            const Job& job,
            const std::function<void(const std::string& reason)>& stop,
@@ -52,7 +52,7 @@ class Crew {
   std::vector<const Job*> jobs_;  // by member; null: none
   // by member: the member that begins after it; kNobody: none, or it has begun
   std::vector<int> next_;
-  const Job* job_ = nullptr;      // of the run
+  const Job* job_ = nullptr;  // of the run
   const std::function<void(const std::string&)>* stop_ = nullptr;
   std::exception_ptr first_;
   int pending_ = 0;

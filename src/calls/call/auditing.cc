@@ -24,7 +24,7 @@ Auditing::Auditing(std::shared_ptr<AuditFile> file, const Membership& membership
 }
 
 void Auditing::keep_in(std::shared_ptr<AuditFile> file) noexcept {
-  under_.place = {};  // what comes out of a call under way stays unknown
+  under_.place = {};  // the output of a pending call stays unknown
   is_on_ = file != nullptr && rank_ >= 0;
   if (!is_on_ || file_ != nullptr) return;
   file_ = std::move(file);

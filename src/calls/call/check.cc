@@ -293,7 +293,7 @@ engine::PartsView place_parts(const Parts& parts,
     positions[begin + n + i] = at * size_of(dtype);
     packed += parts.counts[i];
   }
-  // Elements in no part would be left out in silence, or keep what was there before.
+  // Elements in no part would be silently left out, or keep their old values.
   if (parts.displacements.empty() && packed != array_count) {
     refuse(
         fmt::format("{} has {} elements and the counts of all ranks together make {}; give the "
@@ -321,8 +321,8 @@ void require_places_apart(const engine::PartsView& parts, int size) {
   }
 }
 
-// Moves the array's beginning to its first part that is not empty; there is none: to nowhere.
-// `positions` is what the parts' bytes and offsets lie in.
+// Moves the array's beginning to its first part that is not empty. If there is none, the beginning
+// is null. `positions` is the memory that holds the parts' bytes and offsets.
 void begin_at_first_part(const void*& array,
                          const engine::PartsView& parts,
                          int size,

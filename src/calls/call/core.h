@@ -1,6 +1,6 @@
 // The calls of one rank in one group, which all take the same path:
 //
-//   check arguments -> number, fingerprint -> announce -> start on an engine -> wait or queue -> end
+//   check arguments -> number, fingerprint -> announce -> start on an engine -> wait, queue -> end
 #pragma once
 
 #include <atomic>
@@ -73,8 +73,8 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   // --- Collectives of arrays on the host ------------------------------------------------------
   // For calls made of others: they carry the name `shown` in records and messages. Takes the turn.
   void run_as(const engine::Signature& shown, const Request& request);
-  // In the turn: see CallGuard. Refuses what it cannot plan, so that the others hear of it. See
-  // Planner::plan.
+  // In the turn: see CallGuard. Refuses a call that cannot be planned, so that the others hear of
+  // it. See Planner::plan.
   Plan checked(const Request& request,
                CallStorage& storage,
                const engine::Signature* shown = nullptr,
@@ -135,8 +135,8 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
 
   // --- Refusals -------------------------------------------------------------------------------
   // Runs `part`, the work of this rank before its next call, such as allocations and checks. If it
-  // throws, the others hear of it at once, as a refusal of that call. All ranks must come to that
-  // call. So in a function of several calls, no rank may leave a call before all have come to it,
+  // throws, the others hear of it at once, as a refusal of that call. All ranks must make that
+  // call. So in a function of several calls, no rank may leave a call before all have entered it,
   // except the last call.
   template <typename Part>
   auto before_call(engine::Kind kind, Part&& part) {
@@ -172,8 +172,8 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
     Core& core_;
   };
 
-  // --- Waiting for what is under way: Work, and the progress thread ---------------------------
-  // Moves what is under way until `operation` is done or the deadline passes.
+  // --- Waiting for pending calls: Work, and the progress thread -------------------------------
+  // Progresses pending calls until `operation` is done or the deadline passes.
   bool wait(Operation& operation, base::Deadline until);
   void poke();  // makes some progress, unless another thread does
   // One turn of the progress thread. kAttended: it did nothing, as a thread of the program moves
@@ -240,7 +240,7 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   enum class Closing : std::uint8_t { kEntered, kInside, kStuck };
   Closing enter_to_close() noexcept;
   void leave() noexcept { turn_.leave(); }
-  // The program knows that the communicator ends, whatever happens.
+  // The program knows that the communicator ends in any case.
   void set_told() noexcept { told_.store(true, std::memory_order_relaxed); }
   // Compares the last calls, in the turn, before others see this rank close. Throws Mismatch if
   // ranks made different calls and this rank has not been told. Some parts of calls need no other

@@ -22,13 +22,13 @@ namespace {
 // For a thread in a call to come out of it once it has failed; one may wait for a GPU.
 constexpr auto kCalledOut = std::chrono::seconds(10);
 constexpr int kEagerEntries = 1000;  // a step is soon over
-// For other hosts to tell what their ranks have called, when this rank closes.
+// Time for other hosts to report their ranks' calls, when this rank closes.
 constexpr auto kToHear = std::chrono::milliseconds(200);
 constexpr auto kHearingNap = std::chrono::microseconds(100);
 
 }  // namespace
 
-// Once this rank has said goodbye, whatever it does not give any more is not given for that reason.
+// Once this rank has said goodbye, that is the reason for any data that it no longer gives.
 Failure Core::own_failure(Cause cause, std::string_view text) const noexcept {
   return {.cause = surroundings_->has_left() ? Cause::kLeft : cause,
           .reporter = rank(),
@@ -195,7 +195,7 @@ void Core::drop_calls(Cause cause) noexcept {
   }
 }
 
-// --- What a program asks ------------------------------------------------------------------------
+// --- Questions of the program -------------------------------------------------------------------
 
 std::optional<Status> Core::status() const {
   refuse_forked();

@@ -59,8 +59,8 @@ class Ledger {
   void begin_anew_after(std::uint64_t refused) noexcept { fingerprint_ = fingerprint_after(refused); }
 
   // --- Comparing ------------------------------------------------------------------------------
-  // A peer's fingerprint differs from this rank's. Finds out whether both made the same calls, up to
-  // `sequence`. No verdict: they did, and there was a refusal. See engine::Consistency.
+  // A peer's fingerprint differs from this rank's. Finds out whether both made the same calls, up
+  // to `sequence`. No verdict: they did, and there was a refusal. See engine::Consistency.
   failure::Verdict confirm(int peer, std::uint64_t sequence);
   // For engines that do not compare fingerprints: finds out whether a call that has ended here was
   // a different one elsewhere.

@@ -44,7 +44,7 @@ struct Stepped {
     if (message == nullptr) return task.step();
     return message->owned.done(&message->sender) ? engine::Poll::kDone : engine::Poll::kPending;
   }
-  // Takes back what has not ended.
+  // Cancels the messages that have not ended.
   void reset() noexcept {
     task.reset();
     if (message != nullptr) message->owned.take_back();
@@ -108,7 +108,7 @@ class Operation {
   std::optional<Received> received;  // for a receive: the sender; written before done
   // The reason why this rank does not begin the call; announced when the call's turn comes.
   std::optional<std::string> refusal;
-  std::exception_ptr refused_by;  // where it could not be started: what stood in its way
+  std::exception_ptr refused_by;  // the reason why it could not be started
   // Calls of GPUs.
   std::shared_ptr<Carrying> carrying;
   std::shared_ptr<StreamMark> mark;

@@ -49,8 +49,8 @@ class Planner {
   // Call it before the first plan. The engines must outlive this.
   void set_engines(const Engines& engines) noexcept { engines_ = &engines; }
 
-  // `shown` is what the records show, if not the call itself. `like` is the plan of an earlier
-  // call; with the same signature, its engine is used. Throws InvalidArgument.
+  // `shown` is the signature for the records, if it is not the call's own. `like` is the plan of an
+  // earlier call; with the same signature, its engine is used. Throws InvalidArgument.
   Plan plan(const Request& request,
             CallStorage& storage,
             const engine::Signature* shown = nullptr,

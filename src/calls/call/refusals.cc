@@ -34,8 +34,8 @@ void Core::announce_refusal(std::uint64_t sequence, Kind kind, std::string_view 
     operation->refusal = reason;
     runner_->enqueue(operation);
     runner_->advance(false);
-    // After the others have read earlier refusals; but never after work under way, which may need
-    // what this thread does next.
+    // After the others have read earlier refusals; but never after work under way, which may need a
+    // later call of this thread.
     runner_->advance_until(
         [&] { return operation->done() || runner_->queue().front() != operation; },
         Deadline::in(deadline_));

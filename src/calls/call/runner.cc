@@ -18,8 +18,8 @@ using failure::Refusal;
 
 namespace {
 
-// For messages, before a call is said to have failed: what comes in from others meanwhile does not
-// put that off for ever.
+// For messages, before a call is reported as failed. A limit, as new messages from others must not
+// delay the report for ever.
 constexpr int kLastLooks = 16;
 
 bool is_of_gpus(const std::shared_ptr<Operation>& operation) {

@@ -45,7 +45,7 @@ class Owner {
     if (const auto* refusal = std::get_if<failure::Refusal>(&verdict)) raise(*refusal);
     if (const auto* failure = std::get_if<control::Failure>(&verdict)) raise(*failure);
   }
-  // Throws what the group has failed by.
+  // Throws the failure of the group.
   [[noreturn]] void raise_failure() { std::rethrow_exception(ended()); }
   // Ends the group if peers need a call that the exception being handled has ended.
   virtual void fail_caught(std::uint64_t sequence) noexcept = 0;
@@ -100,7 +100,7 @@ class Runner {
   // A call or message of a GPU's, begun, for which a stream may wait; null where there is none.
   std::shared_ptr<Operation> of_gpus() const noexcept;
 
-  // Gives the call, whose turn it is, its fingerprint, and tells everybody.
+  // Gives the call, whose turn it is, its fingerprint, and announces it.
   void begin(Plan& plan, const engine::Signature& shown, Arrays arrays = Arrays::kHere) {
     ledger_.announce(plan.call, plan.hash, shown);
     if (tracing_.is_on()) [[unlikely]]

@@ -30,7 +30,7 @@ class Surroundings {
   virtual bool has_left() const noexcept = 0;
   // Makes the progress thread move the calls of `core` until none is pending.
   virtual void watch(std::shared_ptr<Core> core) = 0;
-  // True if the program has seen an error about a lost peer, so that it need not be told again.
+  // True if the program has seen an error about a lost peer, and needs no second one.
   virtual bool has_told_of_loss() const noexcept = 0;
   virtual void tell_of_loss() noexcept = 0;
   // Time after which a wait warns about missing ranks; kForever: never.

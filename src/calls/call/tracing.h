@@ -20,7 +20,7 @@
 
 namespace hocket::call {
 
-// Ends `traced` with `part`: by an exception, as what has failed.
+// Runs `part`, and records `traced` as failed if it throws.
 template <typename Traced, typename Part>
 void trace_during(Traced& traced, Part&& part) {
   try {
@@ -74,7 +74,7 @@ class TracedMessage {
   ConstArrayView out_;
 };
 
-// A resource: what is being put on a GPU's stream. Empty: neither traced nor counted.
+// A resource: work that is being put on a GPU's stream. Empty: neither traced nor counted.
 class TracedLaunch {
  public:
   TracedLaunch() noexcept = default;

@@ -28,7 +28,7 @@ void TurnLock::take_from_favourite() noexcept {
 
 bool TurnLock::try_enter(Who who, Who* found) noexcept {
   Who expected = Who::kNobody;
-  // This also releases: a thread that finds this one inside sees what it did before, such as
+  // This also releases. A thread that finds this one inside sees its earlier writes, such as
   // closing the communicator.
   if (!holder_.compare_exchange_strong(expected, who, std::memory_order_acq_rel)) {
     if (found != nullptr) *found = expected;
@@ -50,7 +50,7 @@ bool TurnLock::try_enter(Who who, Who* found) noexcept {
 }
 
 void TurnLock::lend() noexcept {
-  lent_.store(true, std::memory_order_relaxed);  // seen by threads that see what follows
+  lent_.store(true, std::memory_order_relaxed);  // seen by threads that see the next store
   const Seat* seat = seat_of(this_thread());
   lent_shortly_ = seat != nullptr && seat->inside.load(std::memory_order_relaxed);
   if (lent_shortly_) {

@@ -82,7 +82,8 @@ class TurnLock {
     base::Atomic<bool> inside{false};  // inside by the fast path
   };
 
-  // Null: the thread has none. A thread always finds its own seat, whatever others do.
+  // Null: the thread has none. A thread always finds its own seat, even while others look for
+  // theirs.
   Seat* seat_of(std::uintptr_t thread) noexcept {
     for (Seat& seat : seats_) {
       if (seat.owner.load(std::memory_order_relaxed) == thread) return &seat;

@@ -53,7 +53,7 @@ os::Interface interface_for(const LaunchInfo& launch, const base::Config& config
   }
   const auto store = rendezvous::parse_address(launch.store_address, "the store's address");
   const auto* tcp = std::get_if<os::HostPort>(&store);
-  // Ranks that meet by AF_UNIX are on one machine, whatever their host identities say.
+  // Ranks that meet by AF_UNIX are on one machine, even if their host identities differ.
   return {.name = "", .address = tcp == nullptr ? "127.0.0.1" : os::address_toward(*tcp)};
 }
 

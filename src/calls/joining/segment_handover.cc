@@ -31,7 +31,7 @@ constexpr std::size_t kMostGuests = 256;
 constexpr int kAcceptedAtOnce = 64;  // then those who are there have their turn
 constexpr std::chrono::milliseconds kAcceptPause{10};
 
-// Somebody who has connected, and what has come of a ticket.
+// A connected process, and the part of a ticket that has come.
 struct Guest {
   os::Fd socket;
   std::array<std::byte, sizeof(Ticket)> shown{};

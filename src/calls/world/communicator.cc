@@ -1,4 +1,4 @@
-// The public verbs: each says what is asked, in a Request; CommunicatorImpl does the rest.
+// The public verbs: each converts its arguments to a Request; CommunicatorImpl does the rest.
 #include "hocket/communicator.h"
 
 #include "calls/call/operation.h"

@@ -15,7 +15,7 @@ using engine::CollectiveEngine;
 
 namespace {
 
-// Parts of a group's block begin at multiples of this, whatever the kernel's pages are.
+// Parts of a group's block begin at multiples of this, for any page size of the kernel.
 constexpr std::size_t kPartBytes = 4096;
 constexpr std::size_t round_to_part(std::size_t bytes) {
   return (bytes + kPartBytes - 1) / kPartBytes * kPartBytes;

@@ -118,7 +118,7 @@ void JobEngines::choose(const std::vector<std::string>& wanted, Ranks ranks) {
 void JobEngines::span_hosts() {
   spans_ = true;
   if (!asked_) {
-    // Between hosts it carries all messages, and what GPUs there have no better engine for.
+    // Between hosts it carries all messages, and collectives of GPUs that have no better engine.
     for (const Held& each : all_) {
       if (is_chosen(*each) || each->use(Ranks::kHosts) != Use::kByDefault) continue;
       if (each->reach() != Distance::kHosts) continue;

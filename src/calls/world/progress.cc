@@ -248,7 +248,7 @@ void ProgressThread::State::run() {
   }
 }
 
-// Lists what to sleep on.
+// Lists the words to sleep on.
 void ProgressThread::State::look_around() {
   waits_.clear();
   if (os::FutexWord* const call = call_.load(std::memory_order_acquire)) {

@@ -90,7 +90,7 @@ class Rebuild {
   failure::CoreDumps core_dumps_;
   bool extended_ = false;
   std::optional<Deadline> behind_until_;  // when a refusal is believed that has not been heard
-  std::optional<Deadline> mine_at_;  // when it is anybody's turn to allocate
+  std::optional<Deadline> mine_at_;       // time at which any member may allocate
 };
 
 std::uint64_t Rebuild::wait() {
@@ -229,7 +229,7 @@ Members Rebuild::members(std::uint64_t block) const {
   return members;
 }
 
-// --- What can go wrong --------------------------------------------------------------------------
+// --- Errors -------------------------------------------------------------------------------------
 
 Status Rebuild::status(ErrorCode code, std::string message) const {
   return {.code = code,
@@ -312,13 +312,13 @@ void Rebuild::raise_missing() const {
 std::shared_ptr<CommunicatorImpl> CommunicatorImpl::rebuild(const RebuildOptions& options) {
   const call::CallGuard guard(*this);
   if (!is_open() || forks().forked() || world_->has_left()) raise_unusable();
-  set_told();  // or the program gives up what is under way
+  set_told();  // the program abandons its pending calls
   if (rebuilt_) {
     throw InvalidArgument(
         fmt::format("communicator {} has been rebuilt already; use what rebuild() returned",
                     membership().name));
   }
-  // Calls on a GPU have returned, and what they will have made is counted on, here as on the ranks
+  // Calls on a GPU have returned, so their future results count as given, both here and on ranks
   // where they have ended. They end, if they can, before this rank says that it has come.
   if (devices_ && !group().failed()) devices_->finish();
   drop_calls(control::Cause::kRebuild);

@@ -56,11 +56,12 @@ class RoutedMessages final : public engine::PointToPoint {
   const std::vector<int> near_ranks_;
   std::vector<int> members_;       // of each near rank
   std::size_t near_messages_ = 0;  // under way
-  bool sent_near_ = false;  // at any time: what is through at once may be asked for by probes
+  // set if this was ever done: probes may ask for a message that has ended at once
+  bool sent_near_ = false;
   std::deque<Slot> slots_;
   std::vector<engine::MessageId> free_;
-  // Receives from anybody, until a message for them has come to either carrier, and those after
-  // them that must not overtake them. In order.
+  // Receives from any rank, until a message for them has come to either carrier; and later receives
+  // that must not overtake them. In order.
   std::vector<engine::MessageId> held_;
 };
 

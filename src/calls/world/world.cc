@@ -50,7 +50,7 @@ control::CarrierHooks for_network(const std::shared_ptr<engine::Carrier>& carrie
 
 }  // namespace
 
-// Has the network look at what has changed on this host.
+// Lets the network look for changes on this host.
 class NetworkTick final : public call::Attended {
  public:
   explicit NetworkTick(std::shared_ptr<control::Network> network) : network_(std::move(network)) {}
@@ -270,7 +270,7 @@ void WorldImpl::tell_end(std::string_view why) noexcept {
   host_->tell_end_reason(has_told_of_loss() ? Ending::kAfterALoss : Ending::kByItself, why);
 }
 
-// A status of 1 follows from a reason that was told before, so that reason stays.
+// A status of 1 is the result of a reason that was reported before, so that reason stays.
 void WorldImpl::tell_status(int status) noexcept {
   if (forked() || has_left()) return;
   if ((status & 0xff) == 0) return host_->withdraw_end_reason();

@@ -103,7 +103,7 @@ class WorldImpl final : public device::DeviceSurroundings,
   // True if no calls are pending that the progress thread moves.
   bool is_idle() const noexcept;
 
-  // True if the program has seen an error about a lost peer, so that it need not be told again.
+  // True if the program has seen an error about a lost peer, and needs no second one.
   bool has_told_of_loss() const noexcept override {
     return told_of_loss_.load(std::memory_order_relaxed);
   }

@@ -1,4 +1,4 @@
-// Reads and checks the arguments of a collective call; errors are told to all its ranks.
+// Reads and checks the arguments of a collective call; errors are reported to all its ranks.
 #pragma once
 
 #include <span>

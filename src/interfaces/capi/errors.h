@@ -8,10 +8,10 @@
 namespace hocket::capi {
 
 // Keeps the exception that is being handled as this thread's last error, and returns its code.
-// `function`: what the caller called.
+// `function`: the name of the function that the program called.
 int record_caught(const char* function) noexcept;
 
-// Runs `body`; the code of what it throws, or HOCKET_OK.
+// Runs `body`. Returns the code of its exception, or HOCKET_OK.
 template <typename Body>
 int guarded(const char* function, Body&& body) noexcept {
   try {

@@ -1,4 +1,4 @@
-// Messages between two ranks. An error of one rank is not told to the other.
+// Messages between two ranks. An error of one rank is not reported to the other.
 #include "interfaces/capi/options.h"
 
 using hocket::Communicator;

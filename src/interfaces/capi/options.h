@@ -47,7 +47,7 @@ struct hocket_work {
   static constexpr const char* kName = "hocket_work";
 
   hocket::capi::Handle handle = kHandle;
-  std::shared_ptr<const void> keep = {};  // what the call needs; goes after it
+  std::shared_ptr<const void> keep = {};  // objects that the call needs; destroyed after it
   hocket::Work work;
 };
 
@@ -90,7 +90,7 @@ T& place(T* pointer, const char* name) {
   return *pointer;
 }
 
-// Releases what `handle` points to; null is fine, twice.
+// Releases the object of `handle`; null is fine, twice.
 template <typename T>
 void release(T** handle) noexcept {
   if (handle == nullptr || *handle == nullptr) return;
@@ -100,7 +100,7 @@ void release(T** handle) noexcept {
   delete owned;
 }
 
-// Refuses an argument. If other ranks take part in the call, they are told at once.
+// Refuses an argument. If other ranks take part in the call, the refusal reaches them at once.
 class Refusal {
  public:
   // For calls of this rank alone.
@@ -166,7 +166,7 @@ T read(const Refusal& refuse,
 std::optional<Duration> duration(const Refusal& refuse, std::int64_t nanoseconds, const char* name);
 CallOptions call_options(const Refusal& refuse, const hocket_call_options* options);
 
-// `name` and `field`: what the caller knows it as.
+// `name` and `field`: the argument's name in the C interface.
 DType dtype(const Refusal& refuse, std::int32_t dtype, const char* name, const char* field = "");
 ReduceOp op(const Refusal& refuse, std::int32_t op);
 // Null: absent.

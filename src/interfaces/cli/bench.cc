@@ -29,7 +29,7 @@ using namespace bench;
 
 // --- Showing -----------------------------------------------------------------------------------
 
-// One line on the terminal that says what is going on; nothing where stderr is no terminal.
+// One line of progress on the terminal; nothing if stderr is no terminal.
 class Progress {
  public:
   void show(const std::string& text) {
@@ -115,7 +115,7 @@ void require_writable(const std::string& path) {
   if (!is_there) ::unlink(path.c_str());
 }
 
-// A resource: while it lives what is printed goes to stderr, and the figures alone to stdout.
+// A resource: while it lives, all printed text goes to stderr, except the figures.
 class FiguresOnly {
  public:
   FiguresOnly() : out_(checked_fd(::dup(STDOUT_FILENO), "cannot copy the standard output")) {

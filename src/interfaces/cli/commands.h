@@ -1,5 +1,5 @@
-// The subcommands of `hocket`, one function each. Each adds its options to the app and, when its
-// subcommand was named on the command line, sets `chosen` to what it will do.
+// The subcommands of `hocket`, one function each. Each adds its options to the app. If its
+// subcommand is on the command line, it sets `chosen` to its work.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// `hocket demo`: the Python package's, which has what is shown.
+// `hocket demo`: runs the demos of the Python package.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -13,7 +13,7 @@
 namespace hocket::cli {
 namespace {
 
-// Says what is missing instead of a traceback where there is no package.
+// Reports the missing package instead of a traceback.
 constexpr const char* kStart =
     "import sys\n"
     "try:\n"

@@ -1,4 +1,5 @@
-// `hocket doctor`: what this machine can do, what will be used, what is wrong and how to mend it.
+// `hocket doctor`: the features of this machine, the engines that will be used, problems, and ways
+// to mend them.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>

@@ -41,7 +41,7 @@ class Fd {
   int fd_ = -1;
 };
 
-// Owns the result of a system call, or throws SystemError that says what was tried.
+// Owns the result of a system call, or throws SystemError that names the action.
 inline Fd checked_fd(int fd, const std::string& what) {
   if (fd < 0) throw SystemError(what, errno);
   return Fd(fd);

@@ -73,7 +73,7 @@ class Hearing {
   static constexpr int kMostSteps = 100'000;
 
  private:
-  // `left`: what hosts from `next` on bring.
+  // `left`: the weight of the hosts from `next` on.
   void extend(std::size_t next, int weight, int left) {
     if (weight > best_weight_) {
       best_weight_ = weight;
@@ -166,8 +166,8 @@ void Agreement::ask(const Group& group, const Attempt& attempt) {
   }
 }
 
-// Chooses what some host may have seen decided, or else the most that are there and hear each
-// other. Absent: these do not outweigh the others.
+// Chooses the members that some host may have seen decided. If there are none, chooses the largest
+// set of present ranks that hear each other. Absent: these do not outweigh the others.
 std::optional<Members> Agreement::choose(const Group& group, const Attempt& attempt) const {
   std::optional<Vote> last;
   for (const auto& [host, promise] : attempt.promises) {

@@ -45,7 +45,7 @@ void put(WireWriter& to, const Signature& s) {
   put(to, s.symmetric);
 }
 
-// Sets `sane` to false for what is no signature.
+// Sets `sane` to false if it is no valid signature.
 Signature get_signature(WireReader& from, bool& sane) {
   const std::uint8_t kind = from.u8();
   const std::uint8_t dtype = from.u8();

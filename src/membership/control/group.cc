@@ -214,7 +214,8 @@ void GroupControl::fail(const Failure& failure) noexcept {
 }
 
 Failure GroupControl::failure() const {
-  // Its writer may die in the middle; what it wanted to say is lost then, that it failed is not.
+  // Its writer may die in the middle. The text is lost then, but not the fact that the group
+  // failed.
   const auto is_written = [this] {
     return header_->failure.load(std::memory_order_acquire) == kFailureWritten;
   };

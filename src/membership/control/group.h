@@ -159,10 +159,10 @@ class GroupControl {
   void announce_device(std::uint64_t index, const DeviceCall& call) noexcept;
   std::uint64_t device_calls(int member) const noexcept;
   DeviceCall device_call(int member, std::uint64_t index) const noexcept;
-  // Members that share a GPU wait for each other around their work on it. This rank has come to
+  // Members that share a GPU wait for each other around their work on it. This rank has reached
   // step `step`, a number that only increases; wakes the waiters.
   void come_to(std::uint64_t step) noexcept;
-  // True if all members have come to that step.
+  // True if all members have reached that step.
   bool all_at(std::uint64_t step) const noexcept;
 
   // --- Refusals -------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ class GroupControl {
 
   // --- The first failure ------------------------------------------------------------------------
   bool failed() const noexcept { return failure_word_->load(std::memory_order_acquire) != 0; }
-  // Makes `failure` the group's, unless it has one; wakes everybody. Any thread.
+  // Makes `failure` the group's, unless it has one; wakes all waiters. Any thread.
   void fail(const Failure& failure) noexcept;
   // The failure that ended the group. Call it only once `failed` is true.
   Failure failure() const;

@@ -36,7 +36,7 @@ struct GroupHeader {
   alignas(kApart) base::Atomic<std::uint64_t> successor{0};  // offset of the next epoch's block
   base::Atomic<std::uint32_t> entry{0};    // of this block, from 1; see HostControl::enlist_once
   base::Atomic<std::uint32_t> guard{0};    // the holder's place, from 1
-  base::Atomic<std::uint32_t> decided{0};  // 1: `chosen[2]` holds what the hosts agreed on
+  base::Atomic<std::uint32_t> decided{0};  // 1: `chosen[2]` holds the decision of the hosts
   base::Atomic<std::uint64_t> promised{0};
   base::Atomic<std::uint64_t> accepted{0};  // ballot * 2 + which of `chosen`
 

@@ -47,7 +47,7 @@ void HostControl::format(os::Segment& segment, const HostShape& shape) {
   header.ranks = static_cast<std::uint32_t>(shape.ranks);
   header.remote = static_cast<std::uint32_t>(shape.remote);
   header.stripe_bytes = shape.stripe_bytes;
-  // The rest of the segment is zero, which is what fresh lines and words are.
+  // The rest of the segment is zero, the initial value of lines and words.
   for (int i = 0; i < shape.ranks + shape.remote; ++i) {
     new (segment.data() + lines_offset() + sizeof(RankLine) * static_cast<std::size_t>(i)) RankLine;
   }
@@ -150,7 +150,7 @@ bool HostControl::shares_processor(Asks who) noexcept {
   if (here < 0) return false;
   const bool calls = who == Asks::kCaller;
   auto& own = lines_[self_].running_on;
-  // Only what is new, so that the line stays in everybody's caches.
+  // Stores only changes, so that the line stays in all caches.
   if (calls && own.load(std::memory_order_relaxed) != here) {
     own.store(here, std::memory_order_relaxed);
   }

@@ -45,13 +45,13 @@ enum class RankState : std::uint32_t {
   kLeft,  // ended in good order
   kDied,
   kSilent,  // its host cannot be heard any more
-  kCut,     // what carries messages to or from it has broken, though its host is there
+  kCut,     // its connection has broken, though its host is there
 };
 
-// The line of one rank. HostControl's functions say what each field pairs with.
+// The line of one rank. The comments of HostControl's functions say which fields pair.
 struct alignas(kApart) RankLine {
   base::Atomic<std::uint32_t> parked{0};  // threads of the rank that sleep, or are about to
-  os::FutexWord doorbell{0};              // what they sleep on
+  os::FutexWord doorbell{0};              // its threads sleep on this
   alignas(kApart) base::Atomic<RankState> state{RankState::kAbsent};
   base::Atomic<std::int32_t> pid{0};
   base::Atomic<std::int32_t> world_rank{-1};
@@ -67,7 +67,7 @@ struct alignas(kApart) RankLine {
   // In ns of the steady clock; 0: not yet. For a rank of this host, the last turn of its network
   // thread. For the first rank of another host, the last time any rank here heard that host.
   base::Atomic<std::int64_t> seen_at{0};
-  base::Atomic<std::int32_t> awaits{-1};  // place of the rank that it has long waited for
+  base::Atomic<std::int32_t> awaits{-1};      // place of the rank that it has long waited for
   base::Atomic<std::int32_t> spoken_for{-1};  // place of the rank that warns of waits for this one
   base::Atomic<std::uint32_t> task{0};        // 2 n: in task n; 2 n + 1: has ended it; 0: has none
   // For single copy, see agree_on_single_copy. `reads` is the rank's wish after its test, 1 more
@@ -181,7 +181,7 @@ class HostControl {
   // Decides whether the ranks of this host read each other's arrays in place, by the kernel. Each
   // tries to read a word of every other's memory, and announces the result. The lowest wish or
   // ability decides. All ranks of the host call it after wait_for_all. Returns the reason if this
-  // rank cannot do what it wants.
+  // rank cannot do what the setting asks for.
   std::string agree_on_single_copy(base::SingleCopy wanted, base::Deadline deadline);
   // The decision; kNever before.
   base::SingleCopy single_copy() const noexcept { return single_copy_; }
@@ -205,10 +205,10 @@ class HostControl {
   void ring_all() noexcept;
   // Wakes this rank's own sleeping threads.
   void wake_self() noexcept { ring_parked(self_); }
-  // Announces that this thread is about to sleep: between the two, check once more what is waited
-  // for; then `sleep`. Returns the ticket to sleep with.
+  // Announces that this thread is about to sleep. Then check the condition once more, and call
+  // `sleep` with the returned ticket.
   std::uint32_t before_sleep() noexcept;
-  // Sleeps until somebody rings, `deadline`, or a signal. Also on `more` words, if any.
+  // Sleeps until a wake-up, `deadline`, or a signal. Also on `more` words, if any.
   void sleep(std::uint32_t ticket,
              base::Deadline deadline,
              std::span<const os::FutexWait> more = {}) noexcept;
@@ -245,7 +245,7 @@ class HostControl {
     return robust_[static_cast<std::size_t>(owner) * static_cast<std::size_t>(ranks_) +
                    static_cast<std::size_t>(watcher)];
   }
-  // Records that `rank` has ended, as seen on its word, and wakes everybody. Any rank may, also
+  // Records that `rank` has ended, as seen on its word, and wakes all ranks. Any rank may, also
   // more than once.
   void record_death(int rank) noexcept;
   // Looks at the words of all ranks and records the deaths it finds. The progress thread is woken
@@ -260,7 +260,7 @@ class HostControl {
   int thread(int rank) const noexcept {
     return lines_[rank].thread.load(std::memory_order_relaxed);
   }
-  // Tells everybody how `rank` ended: waitpid's status.
+  // Publishes how `rank` ended: waitpid's status.
   void record_end(int rank, int status) noexcept;
   bool has_end(int rank) const noexcept {
     return lines_[rank].end.load(std::memory_order_acquire) != 0;
@@ -277,8 +277,8 @@ class HostControl {
   int host_of(int place) const noexcept {
     return lines_[place].host.load(std::memory_order_relaxed);
   }
-  // Writes down what another host says of the rank at `place`; wakes everybody where it is news.
-  // `end`: as waitpid says, where known. The network alone.
+  // Records another host's report about the rank at `place`; wakes all ranks if it is news. `end`:
+  // as waitpid says, if known. Only the network calls it.
   struct Remote {
     RankState state = RankState::kAbsent;
     int pid = 0;
@@ -446,7 +446,7 @@ class HostControl {
   base::Atomic<std::int64_t> lost_from_{0};  // the last time that it lost its processor
   base::Atomic<std::int64_t> lost_to_{0};
   base::SingleCopy single_copy_ = base::SingleCopy::kNever;
-  std::uint64_t proof_ = 0;               // what the others find at RankLine::proof_at
+  std::uint64_t proof_ = 0;               // the value that the others find at RankLine::proof_at
   bool fenced_ = false;                   // heavy fences work here
   base::Atomic<bool> all_fenced_{false};  // and cover all ranks; learnt when all are present
   base::Atomic<std::uint32_t>* losses_ = nullptr;

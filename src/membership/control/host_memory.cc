@@ -106,7 +106,7 @@ std::optional<std::uint64_t> HostControl::take(std::size_t bytes) {
 
 void HostControl::release(std::uint64_t offset, int holder) noexcept {
   const auto [word, bit] = hold_of(holder);
-  // Pairs with collect: what the holder did with the block comes before its reuse.
+  // Pairs with collect: the holder's accesses to the block come before its reuse.
   block_at(at(offset - sizeof(BlockHeader))).held[word].fetch_and(~bit, std::memory_order_acq_rel);
 }
 
@@ -146,7 +146,7 @@ bool HostControl::is_held(std::uint64_t offset, const Gone& gone) const noexcept
   return false;
 }
 
-// Takes back the blocks that everybody has released.
+// Reclaims the blocks that all holders have released.
 void HostControl::collect() {
   const auto released = [this](std::uint64_t offset) {
     const auto [word, bit] = hold_of(kNetwork);

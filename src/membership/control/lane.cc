@@ -75,7 +75,7 @@ void Lane::move(const Take& take) {
   bool closing = false;
   while (stage_ != Stage::kClosed && !closing) {
     const auto [state, bytes] = channel_->receive(chunk);
-    closing = state == Channel::State::kClosed;  // after what came before has been taken
+    closing = state == Channel::State::kClosed;  // after all earlier bytes have been taken
     if (!closing && state != Channel::State::kMoved) break;
     received_.insert(
         received_.end(), chunk.begin(), chunk.begin() + static_cast<std::ptrdiff_t>(bytes));

@@ -7,7 +7,7 @@
 namespace hocket::control {
 namespace {
 
-// Several processes may speak for a host at one time: each may write what is known of the ranks of
+// Several processes may speak for a host at one time. Each may write the known facts about ranks of
 // others.
 void raise_to(std::atomic<std::uint64_t>& word, std::uint64_t value) noexcept {
   std::uint64_t before = word.load(std::memory_order_relaxed);
@@ -61,7 +61,7 @@ bool GroupMirror::is_of(int index, int host) const noexcept {
 
 MemberFact GroupMirror::member(int index) const {
   const GroupMember& from = at(index);
-  // The number of the last finished call first: what came after may be missing from it.
+  // The number of the last finished call is read first. Later facts may be missing from it.
   MemberFact fact{
       .group = id_, .member = index, .finished = from.finished.load(std::memory_order_acquire)};
   fact.last = from.last.load(std::memory_order_acquire);
@@ -154,8 +154,8 @@ void GroupMirror::write(const Fact& fact, const Source& source) {
   if (const auto* come = std::get_if<ComeFact>(&fact); is_senders(come)) write(*come);
   const auto* refused = std::get_if<RebuildRefusalFact>(&fact);
   if (is_senders(refused)) write(*refused);
-  // Hosts pass failures on, so that it may be another's; what this host's members found is known
-  // here first.
+  // Hosts pass failures on, so it may be another host's. A failure that this host's members found
+  // is known here first.
   const auto* failure = std::get_if<FailureFact>(&fact);
   if (failure != nullptr && is_remote(failure->failure.reporter)) write(*failure, source.entry);
 }

@@ -167,7 +167,7 @@ void Network::help_carrier() {
     given_up_ = carrier_.give_up();
     return;
   }
-  // Once in any case: what was taken over whole may have left in part.
+  // Once in any case: a frame that the carrier has taken may have left only in part.
   carrier_.progress();
   for (int i = 0; i < 100 && carrier_.pending() && carrier_.progress(); ++i) {
   }
@@ -282,7 +282,7 @@ void Network::take_vote(Peer& peer, const VoteFact& vote) {
   agreement_.take({group->id(), words, hosts}, vote, from);
 }
 
-// --- What comes in ------------------------------------------------------------------------------
+// --- Incoming frames ----------------------------------------------------------------------------
 
 void Network::take(Peer& peer, std::span<const std::byte> payload) {
   const auto fact = parse(payload);

@@ -67,7 +67,7 @@ class Network {
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
 
-  // Connects with the other hosts if this rank is the first on its host. Returns what is wrong.
+  // Connects with the other hosts if this rank is the first on its host. Returns the error.
   Unreached establish(base::Deadline deadline);
   void start(std::shared_ptr<HostControl> host, CarrierHooks carrier);
   // Makes the thread look for changes in the segment.
@@ -87,7 +87,7 @@ class Network {
     Clock::time_point lost_at{};
     // ranks whose listener is gone since then: they ended
     std::set<int> refusing;
-    std::size_t next_to_call = 0;              // of `ranks`
+    std::size_t next_to_call = 0;  // of `ranks`
     Clock::time_point next_dial{};
   };
   struct Told {
@@ -174,7 +174,7 @@ class Network {
   std::atomic<bool> stop_{false};
   // 1: this rank has left; 2: and the others of its host have, or stay
   std::atomic<int> leaving_{0};
-  std::atomic<int> left_{0};     // the same value, once the others know
+  std::atomic<int> left_{0};  // the same value, once the others know
   std::thread thread_;
 };
 

@@ -59,7 +59,7 @@ void Network::declare(const Peer& peer, RankState state, int rank) {
   }
 }
 
-// If any rank of this host hears the other host, that is alive, whatever happened to one lane.
+// If any rank of this host hears the other host, that host is alive, even if one lane has broken.
 void Network::note_heard(const Peer& peer) noexcept {
   host_->note_seen(options_.places[static_cast<std::size_t>(peer.ranks.front())]);
 }

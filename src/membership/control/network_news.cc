@@ -30,7 +30,7 @@ RankFact fact_of(const HostControl::Remote& rank) {
           .reason = rank.state > RankState::kAlive ? rank.reason : std::nullopt};
 }
 
-// In frames that are short enough, whatever the reasons.
+// In frames that are short enough for reasons of any length.
 Bytes frames_of(const RanksFact& all) {
   constexpr std::size_t kOfAFrame = 128;
   Bytes frames;

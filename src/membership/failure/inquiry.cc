@@ -93,7 +93,8 @@ Verdict Inquiry::find(const Awaited& awaited) {
                                  : awaited.peer == engine::kAnyPeer || awaited.peer == member;
   });
   group_.ask();
-  // First what explains more: who refused the call, or called another, may have ended since.
+  // The better explanation comes first: a rank that refused the call, or called another, may have
+  // ended since.
   if (awaited.sequence != 0) {
     if (auto refusal = find_refusal(group_, awaited.sequence)) return std::move(*refusal);
     if (auto other = find_difference(group_, awaited.sequence)) return std::move(*other);
@@ -114,8 +115,8 @@ bool Inquiry::has_finished(const Awaited& awaited, int member) const {
 //   sent them, but may have ended, or lost its connection, before they left.
 // - A message needs its own peer.
 // - A receive from any rank needs each rank that was lost suddenly or ended by an exception, as the
-//   program may count on a message from it. A rank that left in order has sent all its messages. The
-//   wait is in vain only if all other ranks have left.
+//   program may count on a message from it. A rank that left in order has sent all its messages.
+//   The wait is in vain only if all other ranks have left.
 bool Inquiry::is_needed(const Awaited& awaited, int member, bool sudden, int living_before) const {
   if (member == group_.rank()) return true;
   if (awaited.sequence != 0) {

@@ -16,7 +16,7 @@ struct Loss {
   control::Cause cause;
   Blame blame;
 
-  // It may not have finished what it had begun.
+  // Work that it had begun may be unfinished.
   bool sudden() const noexcept { return blame != Blame::kInOrder; }
 };
 

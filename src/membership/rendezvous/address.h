@@ -15,7 +15,7 @@ struct UnixName {
 };
 using Address = std::variant<UnixName, os::HostPort>;
 
-// "unix:NAME", "host:port" or "[v6]:port". Throws InvalidArgument that names `what`, the setting.
+// "unix:NAME", "host:port" or "[v6]:port". Throws InvalidArgument that names the setting `what`.
 Address parse_address(std::string_view text, std::string_view what);
 std::string to_string(const Address& address);
 

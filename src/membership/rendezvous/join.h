@@ -14,8 +14,7 @@ namespace hocket::rendezvous {
 
 // Claims this rank at the job's store. Serves the store first if rank 0 has to and does not serve
 // it yet by `server`. The server lives as long as rank 0's Store. Jobs of one get a memory store.
-// At the timeout it throws RendezvousError, which says what was refused or which rank does not
-// serve.
+// At the timeout it throws RendezvousError with the refusal, or with the rank that does not serve.
 struct Joined {
   std::shared_ptr<Store> store;
   std::shared_ptr<MemberStore> member = {};  // the same; null in a job of one

@@ -137,7 +137,7 @@ Key Key::from_file(const std::string& path) {
   const os::Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   const int why = errno;
   if (!file && path.size() == kDigits && std::all_of(path.begin(), path.end(), is_digit)) {
-    // It may be a secret, and what is said here ends in logs.
+    // It may be a secret, and this text ends in logs.
     throw RendezvousError(
         "a key itself was given where the path of a key file belongs; write it into a file of your "
         "own (chmod 600), or make another by hocket key FILE");

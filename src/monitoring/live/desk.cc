@@ -29,7 +29,7 @@ void lay_out_desk(control::HostControl& host) {
     desk->meters.store(base::environment("HOCKET_METRICS") ? 1 : 0, std::memory_order_relaxed);
     desk->manner.store(shows ? DeskLayout::kShown : DeskLayout::kPrivate,
                        std::memory_order_release);
-  } catch (const SystemError& error) {  // then the job needs what there is for itself
+  } catch (const SystemError& error) {  // out of memory: the job itself needs what is left
     base::log(base::LogLevel::kInfo, error.what());
   }
 }

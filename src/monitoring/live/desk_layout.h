@@ -136,7 +136,7 @@ struct alignas(control::kCacheLine) PlaceDesk {
   static constexpr std::uint64_t kNone = 0;
   static constexpr std::uint64_t kBeingWritten = ~std::uint64_t{0};
   os::FutexWord asked{0};                     // how often; on it the rank's progress thread sleeps
-  base::Atomic<std::uint32_t> tells{0};       // 1: somebody there answers
+  base::Atomic<std::uint32_t> tells{0};       // 1: a thread of the rank answers
   base::Atomic<std::int64_t> last_asked{0};   // ns of the steady clock
   base::Atomic<std::uint64_t> answer{kNone};  // its number
   base::Torn<std::uint64_t> moves = 0;

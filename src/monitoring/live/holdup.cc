@@ -83,7 +83,7 @@ bool stands_still(const control::HostControl& host, int place) {
   return pid != getpid() && os::is_halted(pid, host.start(place));
 }
 
-// Each turn comes to an earlier call, so that it ends.
+// Each turn goes to an earlier call, so the search ends.
 Holdup find_holdup(GroupControl& group, const failure::Awaited& awaited) {
   if (awaited.sequence == 0) {
     Holdup holdup;

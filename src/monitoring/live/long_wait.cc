@@ -17,7 +17,7 @@ namespace {
 
 using control::RankState;
 
-constexpr int kSamples = 8;          // before the first warning
+constexpr int kSamples = 8;           // before the first warning
 constexpr std::size_t kDetailed = 3;  // ranks that are described in detail
 
 // State of the process of `member`; empty if unknown.
@@ -182,7 +182,7 @@ void LongWait::over(End how) noexcept {
   call_.clear();
 }
 
-// --- What it says -------------------------------------------------------------------------------
+// --- Text of the warning ------------------------------------------------------------------------
 
 std::string LongWait::of_member(const Holdup& holdup, int member) const {
   const control::GroupControl& group = waits_.group;

@@ -82,9 +82,9 @@ class LongWait {
   Clock::time_point still_since_;  // `seen_` has not changed
   Duration speaks_at_{};           // since `begun_`
   Seen seen_;
-  bool shows_ = false;      // shows the rank that it waits for
-  int claimed_ = -1;        // a place
-  int circle_ = 0;          // number of ranks in a circle of waits that includes this one
+  bool shows_ = false;     // shows the rank that it waits for
+  int claimed_ = -1;       // a place
+  int circle_ = 0;         // number of ranks in a circle of waits that includes this one
   std::string call_ = {};  // the call that the warning named
 };
 

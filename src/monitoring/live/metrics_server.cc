@@ -75,7 +75,7 @@ std::string answer(std::string_view status, std::string_view type, std::string_v
       body);
 }
 
-// A resource: somebody who has connected.
+// A resource: a connected client.
 struct MetricsReader {
   os::Fd socket;
   Deadline until = Deadline::in(kPatience);
@@ -251,7 +251,7 @@ namespace live {
 
 std::unique_ptr<MetricsServer> serve_metrics(
     const os::Segment& segment, std::function<std::optional<std::size_t>()> store_clients) {
-  constexpr const char* kOnlyCounted = "count";  // and served by somebody else: `hocket run`
+  constexpr const char* kOnlyCounted = "count";  // and another process serves: `hocket run`
   const auto address = base::environment("HOCKET_METRICS");
   if (!address || *address == kOnlyCounted) return nullptr;
   try {

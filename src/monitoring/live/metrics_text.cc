@@ -31,7 +31,7 @@ class MetricsWriter {
  public:
   explicit MetricsWriter(MetricsForm form) : form_(form) {}
 
-  // Begins a family. `unit`: empty, or what its name ends in.
+  // Begins a family. `unit`: empty, or the ending of its name.
   void family(std::string_view name,
               std::string_view type,
               std::string_view unit,
@@ -61,7 +61,7 @@ class MetricsWriter {
   std::string text_;
 };
 
-// Call, group and engine, as views of what is summed.
+// Call, group and engine of a sum, as views.
 using MeterKey = std::tuple<std::string_view, std::string_view, std::string_view>;
 struct MeterSum {
   std::uint64_t failed = 0;

@@ -1,4 +1,4 @@
-// Looks at a job's segment repeatedly, and counts what it sees.
+// Samples a job's segment repeatedly, and counts activities.
 #pragma once
 
 #include <chrono>
@@ -56,7 +56,7 @@ struct Tally {
   std::chrono::steady_clock::time_point since;  // of the current activity
 };
 
-// A resource: a view of a segment, which outlives it, and what was seen of it. One thread.
+// A resource: a view of a segment, which outlives it, and its samples. One thread.
 class Sampler {
  public:
   using Clock = std::chrono::steady_clock;

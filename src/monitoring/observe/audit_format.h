@@ -39,14 +39,14 @@ enum class AuditState : std::uint8_t {
   kGroup,      // tells of a communicator: `sequence` its size, `peer` this rank; then its name
   kShape,      // tells of a shape: then it, as an AuditShape, and its parts
   kNonFinite,  // tells of a call: `sequence` the first element that is not finite, and one
-  kBegun,      // a call: what went in is there, and what came out is not
+  kBegun,      // a call: its input is there, and its output is not
   kDone,
   kFailed,
 };
 
 // A record. For a call, digests follow: those of the input, then those of the output.
 struct AuditRecord {
-  std::uint8_t state;        // an AuditState; written last
+  std::uint8_t state;  // an AuditState; written last
   // kInDigested, kOutDigested or both; for kNonFinite, the array concerned
   std::uint8_t digested;
   std::uint16_t name_bytes;  // of a group's name

@@ -1,4 +1,4 @@
-// Reading what ranks wrote of their calls' digests.
+// Reads the digests of calls that ranks wrote.
 #include <algorithm>
 #include <cstring>
 #include <unordered_map>

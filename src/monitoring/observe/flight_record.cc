@@ -32,7 +32,7 @@ int write_all(int fd, std::string_view text) {
 // It is always a new file: another user who may write to the directory cannot redirect it.
 void write_file(const std::filesystem::path& path, const std::string& text) {
   const std::string unfinished = fmt::format("{}.{}.tmp", path.string(), gettid());
-  ::unlink(unfinished.c_str());  // what an earlier process left
+  ::unlink(unfinished.c_str());  // left by an earlier process
   const os::Fd file(::open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   int error = file ? write_all(file.get(), text) : errno;
   if (error == 0 && ::rename(unfinished.c_str(), path.c_str()) != 0) error = errno;

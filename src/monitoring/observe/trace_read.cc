@@ -1,4 +1,4 @@
-// Reading what ranks wrote: the files, and the clocks of several hosts put together.
+// Reads the trace files of ranks, and aligns the clocks of several hosts.
 #include <algorithm>
 #include <cstring>
 #include <limits>

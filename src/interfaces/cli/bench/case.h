@@ -73,7 +73,7 @@ constexpr int messages_in_call(Collective collective) noexcept {
   return collective == Collective::kSend ? 2 : 1;
 }
 
-// The rank that broadcasts, gathers, scatters and holds what `reduce` gives.
+// The root of broadcast, gather, scatter and reduce.
 inline constexpr int kRoot = 0;
 
 // kCuda: ordinary memory of GPUs. Symmetric memory is where the plain kind of a plan is.

@@ -19,7 +19,7 @@ namespace hocket::cli::bench {
 // The cases to measure, and with which effort. A value.
 struct Plan {
   std::vector<Collective> collectives;
-  std::vector<std::size_t> sizes;  // bytes of the larger of a rank's buffers; N of what is numeric
+  std::vector<std::size_t> sizes;  // bytes of the larger of a rank's buffers; for numeric cases, N
   std::vector<DType> dtypes;
   ReduceOp op = ReduceOp::kSum;
   std::vector<Memory> memories;  // of hocket; other libraries have `plain` alone
@@ -53,7 +53,7 @@ struct Row {
   double max_us() const;
   double algorithm_gbps() const;  // 1e9 bytes a second; 0 where nothing is moved
   double bus_gbps() const;
-  double gigaflops() const;  // 1e9 operations a second, of what is numeric
+  double gigaflops() const;  // 1e9 operations a second, for numeric cases
   bool verified() const noexcept { return wrong.empty(); }
 };
 

@@ -12,7 +12,8 @@ namespace {
 
 // --- Transforms --------------------------------------------------------------------------------
 
-// Waves of a seed: what is transformed is their sum, and the result is N^3 at each and 0 elsewhere.
+// Waves of a seed. The input of a transform is their sum, and the result is N^3 at each and 0
+// elsewhere.
 constexpr std::size_t kWaves = 3;
 using Wave = std::array<std::size_t, 3>;
 std::array<Wave, kWaves> waves_of(std::uint32_t seed, std::size_t n) {

@@ -129,7 +129,7 @@ class Desk {
     return took;
   }
 
-  // Stores into every cache line of what this rank gives what stands there already.
+  // Rewrites every cache line of this rank's input with its own content.
   void rewrite(const Slot& slot) const {
     constexpr std::size_t kLine = 64;
     const Seat seat = library_.seat();

@@ -13,7 +13,7 @@ namespace {
 // The picture, in its own units, and the margins around the plotted area.
 constexpr double kWidth = 520, kHeight = 320;
 constexpr double kLeft = 58, kRight = 16, kTop = 46, kBottom = 40;
-// The width of one of several panels, and what lies between two.
+// The width of one of several panels, and the space between two.
 constexpr double kPanel = 222, kBetween = 16;
 
 // The left and right end of a plot's area, and how many sizes are named below it.

@@ -37,7 +37,7 @@ std::string to_svg(const Plot& plot);
 // Plots of one kind side by side, each under its title, with the same axes.
 std::string to_svg(const std::string& title, const std::vector<Plot>& panels);
 
-// A value: one bar for each of a few figures, for what has no size.
+// A value: one bar for each of a few figures without a size.
 struct Bar {
   std::string style;
   std::string name;

@@ -33,7 +33,7 @@ std::string ratio_text(const Ratio& ratio) {
   return fmt::format("{} ({}-{})", text(ratio.median), text(ratio.low), text(ratio.high));
 }
 
-// Figures beyond what was measured are noise in a file.
+// More digits than the measurement has would be noise in a file.
 double rounded(double value) {
   if (value == 0 || !std::isfinite(value)) return 0;
   const double scale = std::pow(10.0, 5 - std::ceil(std::log10(std::abs(value))));

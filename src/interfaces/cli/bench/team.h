@@ -123,7 +123,7 @@ class Team {
   bool broken_ = false;  // a request was left unanswered: ranks may be stuck in a call
   pid_t launcher_ = -1;  // -1 once reaped
   int launcher_status_ = 0;
-  Fd output_;  // what the launcher and the ranks print
+  Fd output_;  // output of the launcher and the ranks
   std::vector<Channel> ranks_;
   std::vector<Fd> processes_;  // pidfds
   std::string version_;

@@ -68,7 +68,7 @@ struct Request {
 
 enum class Outcome : std::uint8_t {
   kDone,     // `nanoseconds` is the time of a run, 0 of anything else
-  kWrong,    // results are not what they must be; `text` says where
+  kWrong,    // results are wrong; `text` gives the place
   kRefused,  // the library cannot do this case; `text` says why
   kFailed,   // the library failed, and answers no further requests
 };

@@ -52,7 +52,7 @@ class GuardianLoop {
   void open_signals() {
     sigset_t all;
     ::sigfillset(&all);
-    ::sigprocmask(SIG_SETMASK, &all, nullptr);  // only the launcher tells the guardian what to do
+    ::sigprocmask(SIG_SETMASK, &all, nullptr);  // only the launcher gives orders to the guardian
     sigset_t children;
     ::sigemptyset(&children);
     ::sigaddset(&children, SIGCHLD);

@@ -18,7 +18,7 @@ struct JobPlan {
   Key secret;
   std::string job;  // its name, no secret
   int first_rank;   // of this host's
-  Fd signals;       // a signalfd: what the launcher is told while it runs
+  Fd signals;       // a signalfd: signals to the launcher while it runs
 };
 
 // The program of a job cannot be run. Ends `hocket run` with the exit code that a shell uses.

@@ -106,8 +106,8 @@ class Launcher {
     return server;
   }
 
-  // On host 0: waits for the launchers of the other hosts. Returns what to exit with instead, where
-  // that was wished; no rank has been started then.
+  // On host 0: waits for the launchers of the other hosts. Returns an exit code if a signal asks
+  // for the end meanwhile; no rank has been started then.
   std::optional<int> meet(const std::string& address) {
     Meeting meeting(options_, key_, job_, address);
     for (;;) {
@@ -152,7 +152,7 @@ class Launcher {
     return true;
   }
 
-  // Waits for something to happen, and does what it asks for.
+  // Waits for an event, and handles it.
   void turn() {
     std::vector<pollfd> wait{{all_ended_ ? -1 : guardian_.fd(), POLLIN, 0},
                              {signals_.get(), POLLIN, 0}};
@@ -343,7 +343,7 @@ class Launcher {
     return static_cast<int>(std::clamp<long long>(left.count(), 0, 1'000'000));
   }
 
-  // The kernel kills the ranks then; what they started has become ours.
+  // The kernel kills the ranks then. Their children are now children of the launcher.
   void guardian_died(const char* why) {
     kill_descendants();
     all_ended_ = guardian_lost_ = true;

@@ -69,7 +69,7 @@ int read_announcement(const Bytes& bytes, int host, int nodes, std::string& prob
   return ranks;
 }
 
-// Says after a while what it waits for.
+// Reports after a while for which hosts it waits.
 Bytes get_layout(Store& store, const RunOptions& options) {
   const milliseconds longest = patience(options) + kGrace;
   if (longest > kSilentWait) {

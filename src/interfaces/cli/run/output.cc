@@ -15,7 +15,7 @@ void Sink::put(int owner, std::string_view prefix, std::string_view text) {
   if (broken_ || text.empty()) return;
   const bool continues = line_owner_ == owner;
   if (!continues && line_owner_ != kNobody) {
-    pending_ += '\n';  // somebody else's unfinished line
+    pending_ += '\n';  // an unfinished line of another program
     at_line_start_ = true;
   }
   line_owner_ = owner;

@@ -89,7 +89,7 @@ class Stream {
   bool can_read() const noexcept {
     return is_open() && !(options_.sink && (options_.sink->is_full() || !is_its_turn()));
   }
-  // Reads what there is, at most one buffer; closes itself at the end of the stream. True while
+  // Reads available bytes, at most one buffer; closes itself at the end of the stream. True while
   // there may be more.
   bool read_some();
   // True while text without an end of line is held back, or others for the rest of a long one.

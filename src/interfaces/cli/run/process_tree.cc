@@ -38,7 +38,7 @@ std::optional<ProcessStat> stat_of(pid_t pid) {
   const ssize_t length = ::read(file.get(), text, sizeof text - 1);
   if (length <= 0) return {};
   text[length] = '\0';
-  // The name, in parentheses, may hold anything; what follows the last one is plain.
+  // The name, in parentheses, may contain any character; the text after the last one is plain.
   const char* rest = std::strrchr(text, ')');
   ProcessStat stat;
   int parent = 0;
@@ -103,9 +103,9 @@ std::vector<pid_t> descendants_of(pid_t ancestor) {
 void become_subreaper() { ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); }
 
 int kill_descendants() {
-  // A process may start another between the look and the kill; its child then comes to us, and the
-  // next round finds it. Freeing a large memory takes a while, so only rounds that find nothing new
-  // are slow ones.
+  // A process may start another between the look and the kill. Its child then becomes a child of
+  // this process, and the next round finds it. Freeing a large memory takes a while, so only rounds
+  // that find nothing new are slow ones.
   std::set<pid_t> killed;
   while (has_children()) {
     bool found_new = false;

@@ -12,7 +12,7 @@ inline constexpr int kExitNotFound = 127;
 // A value: the path of a program, or the reason why it cannot be run.
 struct Program {
   std::string path;     // empty where it cannot be run
-  std::string problem;  // then: what is wrong and what to try
+  std::string problem;  // then: the error, and a way to mend it
   int exit_code = 0;    // and kExitNotFound or kExitNotExecutable
 };
 

@@ -34,8 +34,8 @@ bool place(int fd, int place) {
 }
 
 void reset_signals(const sigset_t& mask) {
-  // Handlers end with exec by themselves; what the launcher ignores must not stay ignored. Signals
-  // that were ignored when the launcher was started (nohup) stay so.
+  // exec resets handlers by itself, but not signals that the launcher ignores. Signals that were
+  // ignored when the launcher was started (nohup) stay ignored.
   std::signal(SIGPIPE, SIG_DFL);
   std::signal(SIGCHLD, SIG_DFL);
   std::signal(SIGXFSZ, SIG_DFL);
@@ -74,7 +74,7 @@ pid_t start_rank(LaunchPlan& plan, std::size_t index, int failures) {
   const pid_t guardian = ::getpid();
   const pid_t pid = ::fork();
   if (pid != 0) {
-    // Here too, so that the group exists before anybody signals it.
+    // Here too, so that the group exists before a signal is sent to it.
     if (pid > 0 && rank.own_process_group) ::setpgid(pid, pid);
     return pid;
   }

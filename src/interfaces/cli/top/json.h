@@ -8,7 +8,7 @@
 
 namespace hocket::cli {
 
-// A job, and what it was found as. A value.
+// A job, and its kind as found. A value.
 struct ShownJob {
   FoundJob found;
   LiveJob seen;  // empty where found.refusal says why

@@ -1,4 +1,4 @@
-// `hocket top`: what the jobs of this user on this host are doing.
+// `hocket top`: the activity of this user's jobs on this host.
 #include <fmt/format.h>
 #include <unistd.h>
 

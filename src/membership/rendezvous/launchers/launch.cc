@@ -47,8 +47,8 @@ LaunchPlace find_place(const InitOptions& options) {
   return rendezvous::place_from_launcher().value_or(LaunchPlace{.launcher = "single process"});
 }
 
-// The abstract AF_UNIX name under which ranks of one host and user meet; anybody could take it, so
-// both ends look at the other's user.
+// The abstract AF_UNIX name under which ranks of one host and user meet. Any user could take the
+// name, so both ends check the other's user.
 std::string unix_meeting(std::string_view what) {
   constexpr std::size_t kLong = 64;
   return what.size() <= kLong
@@ -129,8 +129,8 @@ LaunchInfo detect_launch(const InitOptions& options) {
     launch.local_size = 1;
     return launch;
   }
-  // Jobs that are given the same address are told apart by their launchers' names for them. Hydra
-  // has no name that every rank is sure to find.
+  // Jobs with the same address are distinguished by their launchers' names for them. Hydra has no
+  // name that every rank is sure to find.
   const bool all_are_here = place.local_size == place.size && place.launcher != "MPICH";
   if (launch.job.empty() && all_are_here) launch.job = place.meeting;
   launch.key = find_key(options, place);

@@ -69,7 +69,7 @@ class PmiSpace final : public LauncherSpace {
     return got;
   }
 
-  // Character by character: what comes after the line may be for another reader of the descriptor.
+  // Reads single characters, as later bytes may be for another reader of the descriptor.
   std::string receive() {
     const auto deadline = base::Deadline::in(kPatience);
     std::string line;

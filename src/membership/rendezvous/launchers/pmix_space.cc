@@ -18,7 +18,7 @@ struct Proc {
   char space[256];
   std::uint32_t rank;
 };
-// pmix_value_t, whose union is longer than what is used of it.
+// pmix_value_t, whose union is longer than the part that is used.
 struct Value {
   std::uint16_t type;
   union {

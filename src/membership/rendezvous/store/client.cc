@@ -32,7 +32,7 @@ namespace {
 
 using base::Deadline;
 
-// Beyond a request's own timeout, for the answer to arrive that says what was missing.
+// Time beyond a request's own timeout, for an answer that names the missing ranks to arrive.
 constexpr Duration kGrace = std::chrono::seconds(5);
 constexpr Duration kGoodbyeTimeout = std::chrono::seconds(1);
 
@@ -165,7 +165,7 @@ class Client final : public MemberStore {
     }
   }
 
-  // Waits for the socket, once, without the lock; then moves what can be moved.
+  // Waits for the socket, once, without the lock; then sends and receives all that it can.
   void work(std::unique_lock<std::mutex>& lock, Deadline deadline) {
     const os::Wakeup::Interest interest{.fd = channel_->fd(), .write = !to_send_.empty()};
     is_worked_ = true;

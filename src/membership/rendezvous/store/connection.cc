@@ -68,7 +68,7 @@ void Connection::take_turn() {
     flush();
     read_turn();
   } catch (const std::exception&) {
-    return close();  // out of memory for what this client wants
+    return close();  // out of memory for this client's request
   }
   settle();
 }
@@ -234,7 +234,7 @@ void Connection::close_later() {
   if (!std::exchange(is_doomed_, true)) context_.owner.put_off(*this);
 }
 
-// Tells the poller what is waited for, where that has changed.
+// Updates the events that the poller waits for, if they have changed.
 void Connection::settle() {
   if (stage_ == Stage::kClosed) return;
   const os::Poller::Interest wanted{.read = stage_ < Stage::kLeaving && !is_backed_up(),

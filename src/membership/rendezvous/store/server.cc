@@ -97,7 +97,7 @@ StoreServer::Options with_defaults(StoreServer::Options options) {
 }  // namespace
 }  // namespace rendezvous
 
-// A resource: all but the constructor and what is public happens in its thread.
+// A resource: all except the constructor and the public functions runs in its thread.
 class StoreServer::Impl final : private rendezvous::Connection::Owner {
  public:
   explicit Impl(Options options)
@@ -446,14 +446,14 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
   std::unordered_map<int, std::uint64_t> claims_;  // rank to connection, which may be gone
   std::atomic<std::size_t> clients_ = 0;           // relaxed: a number to look at
   std::atomic<bool> is_asked_to_stop_ = false;
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::vector<int> departures_;
   std::vector<Ended> ended_;  // not yet passed to the table
   std::thread thread_;
 };
 
 StoreServer::StoreServer(Options options) {
-  os::occupy_standard_descriptors();  // else its sockets get what is printed
+  os::occupy_standard_descriptors();  // else its sockets would get printed text
   impl_ = std::make_unique<Impl>(std::move(options));
 }
 StoreServer::StoreServer(StoreServer&&) noexcept = default;

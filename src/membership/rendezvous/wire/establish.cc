@@ -310,7 +310,7 @@ Established establish(const StoreClientOptions& options,
   const auto deadline = Deadline::in(options.timeout);
   const auto stale_deadline = std::min(Deadline::in(stale_timeout), deadline);
   auto silent_until = Deadline::in(kSilentWait);
-  std::string stale;  // what the attempt before found
+  std::string stale;  // result of the attempt before
   Established established;
   const auto is_there = [&](bool) {
     Attempt tried;

@@ -11,7 +11,7 @@
 
 namespace hocket::rendezvous {
 
-// Time that a joining rank waits before it reports what it waits for.
+// Time that a joining rank waits before it reports the reason.
 inline constexpr Duration kSilentWait = std::chrono::seconds(10);
 
 // The reaction to a program that accepts connections at the address and sends nothing.

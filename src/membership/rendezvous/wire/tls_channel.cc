@@ -259,7 +259,7 @@ class TlsChannel final : public Channel {
     wire_.is_empty = false;
     const int done = operation();
     if (done == 1) {
-      // A handshake that was not by the key proves nothing, whatever else it was.
+      // A handshake without the key proves nothing.
       if (is_trusted_ || SSL_session_reused(ssl_.get()) == 1) {
         is_trusted_ = true;
         return {State::kMoved, moved};
