@@ -1,4 +1,4 @@
-// Where programs come in: with all engines of this build.
+// The entry points of programs: they use all engines of this build.
 #include "base/config.h"
 #include "compose/providers.h"
 #include "hocket/bootstrap.h"
