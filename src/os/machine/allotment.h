@@ -15,7 +15,7 @@ namespace hocket::os {
 
 // The processors, time and memory node of one rank. A value.
 struct Allotment {
-  static constexpr int kUnknown = -1;  // also where its processors are of several
+  static constexpr int kUnknown = -1;  // also for processors of several nodes or sockets
 
   ProcessorSet processors;
   std::vector<TimeLimit> limits;
