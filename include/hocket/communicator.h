@@ -198,10 +198,11 @@ class [[nodiscard("dropped, it is destroyed at once: the others call it in vain"
   Prepared prepare_reduce(ArrayView inout, const ReduceRootOptions& = {});
   Prepared prepare_reduce(BorrowedView in, ArrayView out, const ReduceRootOptions& = {});
 
-  // Make prefix reductions. Rank r gets ((x0 op x1) op x2) ... op xr. For exscan xr is left out, so
-  // rank 0 has no result: its `out` is ignored, and its array in place stays unchanged. kAvg
-  // divides by the number of arrays that are combined: r + 1 for scan, r for exscan. Parameters are
-  // those of all_reduce.
+  // Make prefix reductions. Rank r gets ((x0 op x1) op x2) ... op xr.
+  //
+  // exscan leaves out xr. So its rank 0 has no result: `out` is ignored, and an array in place
+  // stays unchanged. kAvg divides by the number of arrays that are combined: r + 1 for scan, r for
+  // exscan. Parameters are those of all_reduce.
   void scan(ArrayView inout, const ReduceOptions& = {});
   void scan(ConstArrayView in, ArrayView out, const ReduceOptions& = {});
   Work scan_async(ArrayView inout, const ReduceOptions& = {});

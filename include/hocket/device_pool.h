@@ -86,7 +86,7 @@ struct HaloShape {
 
 struct HaloOptions {
   // kSwap gives each side of a seam the rows of the other side. kBlend gives both sides the same
-  // rows, which change linearly from the lower worker's to the higher one's.
+  // rows. They change linearly from the lower worker's rows to the higher one's.
   enum class Mode { kSwap, kBlend };
   Mode mode = Mode::kSwap;
   // The pools of other processes, in rank order. This process's last worker and the next process's

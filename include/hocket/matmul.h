@@ -38,10 +38,10 @@ using MatrixSpread = std::variant<Slab, BlockNonCyclic, BlockCyclic, Replicated>
 Extents local_shape(const MatrixSpread& spread, const Extents& whole, int rank, int ranks);
 
 enum class MatrixOp : std::uint8_t { kNone, kTranspose, kConjugateTranspose };
-// Selects the data that travels. kGathered: each rank gets the parts of A and B that its part of D
-// needs, in panels while it multiplies. kReduced: each rank multiplies its part of the inner
-// extent. The sums are reduced to the owners of D, or to all ranks if D is replicated. kCheapest:
-// the form with the lower estimated cost.
+// Selects the data that travels. With kGathered each rank gets the parts of A and B that its part
+// of D needs, in panels while it multiplies. With kReduced each rank multiplies its part of the
+// inner extent. The sums are reduced to the owners of D, or to all ranks if D is replicated.
+// kCheapest selects the form with the lower estimated cost.
 enum class MatmulForm : std::uint8_t { kCheapest, kGathered, kReduced };
 
 // The sizes: op(A) is m x k, op(B) is k x n, C and D are m x n.
@@ -123,9 +123,10 @@ class [[nodiscard("it is gone, and has multiplied nothing: keep it and call it")
                   std::optional<StreamRef> stream = {});
 
   // Returns the library that multiplies on this rank: "OpenBLAS 0.3.29", "Eigen 3.4.0", "cuBLAS
-  // 13.1.0". It is "cuBLASLt 13.1.0" if 8-bit factors are multiplied directly. 8-bit factors are
-  // widened first in three cases: A or B does not lie along the inner extent, a part's length is
-  // not a multiple of 16, or the GPU does not support them.
+  // 13.1.0". It is "cuBLASLt 13.1.0" if 8-bit factors are multiplied directly.
+  //
+  // 8-bit factors are widened first in three cases. A or B does not lie along the inner extent, a
+  // part's length is not a multiple of 16, or the GPU does not support them.
   const std::string& library() const;
   // Returns the form that was chosen, never kCheapest.
   MatmulForm form() const;

@@ -35,8 +35,8 @@ constexpr int core_first(int number, int n) noexcept {
   const int excess = core_excess(n);
   return number < excess ? 2 * number : number + excess;
 }
-// Returns the other rank of a pair: the representative of an excess rank, or the rank that a core
-// rank represents in addition to itself. -1: none.
+// Returns the other rank of a pair: for an excess rank its representative, for a core rank the
+// excess rank that it represents. -1: none.
 constexpr int core_companion(int rank, int n) noexcept {
   return rank < 2 * core_excess(n) ? rank ^ 1 : -1;
 }

@@ -33,7 +33,7 @@ std::vector<std::string> environment_names(std::string_view prefix);
 // before they start.
 void default_environment(const char* name, const char* value);
 
-// Whether ranks of one host read each other's arrays directly, through the kernel.
+// The cases in which ranks of one host read each other's arrays directly, through the kernel.
 enum class SingleCopy : std::uint8_t { kNever, kWhereQuicker, kAlways };
 
 // The settings of the job and of the library as a whole. Each engine reads its own settings.
@@ -57,7 +57,8 @@ struct Config {
   static Config from_environment();
 };
 
-// Whether NCCL and NVSHMEM may use NVLink multicast. The loaders of both libraries read it.
+// The variable that allows NCCL and NVSHMEM to use NVLink multicast. The loaders of both libraries
+// read it.
 inline constexpr const char* kMulticastVariable = "HOCKET_NVLINK_MULTICAST";
 
 // A variable and its description. A value; both texts are literals.

@@ -317,7 +317,7 @@ struct ToReduce {
   }
 };
 
-// Whether another call follows that all ranks must enter.
+// Says whether another call follows that all ranks must enter.
 enum class More { kNo, kYes };
 ToReduce gather_to_reduce(Communicator& comm,
                           const SparseView& mine,

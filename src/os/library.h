@@ -12,7 +12,7 @@ namespace hocket::os {
 
 // A library that users install themselves. A value.
 struct LibraryName {
-  // Whether the search begins with the system's library or with those of Python packages.
+  // The search begins with the libraries of Python packages, or with the system's.
   enum class Rather : std::uint8_t { kPackages, kSystem };
   const char* file;      // "libnccl.so.2"
   const char* variable;  // the variable that names another file: "HOCKET_NCCL_LIBRARY"

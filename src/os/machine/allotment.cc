@@ -57,7 +57,7 @@ class Matching {
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) place(static_cast<int>(rank));
   }
 
-  // Whether the rank has its processor for itself in every maximum matching.
+  // Returns whether the rank has its processor for itself in every maximum matching.
   bool has_own(std::size_t rank) const {
     return processor_of_[rank] != kNone && !contested_.contains(processor_of_[rank]);
   }

@@ -52,8 +52,7 @@ class ProcessExit {
   // Returns the present answer. It never waits, and takes some ten microseconds.
   Answer ask() const noexcept;
   // Returns whether the process lives without a job's shared memory. It takes longer than `ask`. Do
-  // not call it for a process that has begun to end: a reader of its memory may become the one that
-  // has to free it.
+  // not call it for a process that has begun to end: its reader may have to free its memory.
   bool was_replaced() const noexcept;
 
  private:

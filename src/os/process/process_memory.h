@@ -8,8 +8,8 @@
 namespace hocket::os {
 
 // Copies `bytes` bytes from address `from` of process `pid` to `to`, once. Returns 0 or an error
-// number: EPERM or ENOSYS if the kernel refuses, ESRCH if the process has ended, EFAULT if the
-// memory is not readable. After an error some bytes may have been copied.
+// number. EPERM or ENOSYS: the kernel refuses. ESRCH: the process has ended. EFAULT: the memory is
+// not readable. After an error some bytes may have been copied.
 int read_process_memory(pid_t pid, void* to, const void* from, std::size_t bytes) noexcept;
 
 // Returns whether another process's read_process_memory could read both ends of this memory. It
