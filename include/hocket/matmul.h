@@ -84,7 +84,7 @@ class [[nodiscard("it is gone, and has multiplied nothing: keep it and call it")
   // Makes the plan. Collective: the arguments of all ranks are compared.
   // @param comm The communicator.
   // @param size Sizes of the matrices.
-  // @param a, b, d The matrices. C is distributed as D is.
+  // @param a,b,d The matrices. C is distributed as D is.
   // @param options See MatmulOptions; all ranks pass the same.
   // @throws InvalidArgument on all ranks if they differ or do not fit together.
   Matmul(Communicator& comm,
@@ -99,7 +99,7 @@ class [[nodiscard("it is gone, and has multiplied nothing: keep it and call it")
 
   // Computes D = alpha op(A) op(B). Collective. After an error D is undefined. Arrays that cuBLASLt
   // multiplies must begin at multiples of 16 bytes.
-  // @param a, b This rank's parts of A and B.
+  // @param a,b This rank's parts of A and B.
   // @param d This rank's part of D.
   // @param alpha The factor, the same on all ranks.
   // @param stream On GPUs, the stream. Absent: the legacy default stream.
