@@ -88,15 +88,12 @@ int hocket_exscan_by_async(hocket_comm* comm,
 /* Find the extreme of each element over all ranks, and the lowest rank that holds it. A NaN is the
  * extreme of both calls. All arrays are on the host, or all are on the GPU. For GPUs the host
  * compares copies, in the order of the stream.
- * @param comm The communicator.
  * @param in The elements to compare.
  * @param index One integer for each element: this rank's name for it. Null if `indices` is null.
  * @param values Receives the extremes, with the dtype of `in`.
  * @param ranks Receives the ranks, with HOCKET_INT32.
  * @param indices Receives the integers of the ranks that hold the extremes, with the dtype of
- *   `index`.
- * @param options The options, or null.
- * @param work Receives the handle of the started call. */
+ *   `index`. */
 int hocket_argmin(hocket_comm* comm,
                   const hocket_array* in,
                   const hocket_array* index,

@@ -180,8 +180,8 @@ class [[nodiscard("dropped, it is destroyed at once: the others call it in vain"
 
   // --- Reductions ---------------------------------------------------------------------------
   // Combines the arrays of all ranks, element by element, and gives the result to all ranks.
-  // @param in, out Arrays of equal size; `inout` is both. In a GPU's memory they use the stream.
-  // @param options `op` is defined for the dtype; see is_defined.
+  // `in` and `out` are arrays of equal size, and `inout` is both. In a GPU's memory they use the
+  // stream. The `op` of the options must support the dtype; see is_defined.
   void all_reduce(ArrayView inout, const ReduceOptions& = {});
   void all_reduce(ConstArrayView in, ArrayView out, const ReduceOptions& = {});
   Work all_reduce_async(ArrayView inout, const ReduceOptions& = {});
@@ -198,10 +198,11 @@ class [[nodiscard("dropped, it is destroyed at once: the others call it in vain"
   Prepared prepare_reduce(ArrayView inout, const ReduceRootOptions& = {});
   Prepared prepare_reduce(BorrowedView in, ArrayView out, const ReduceRootOptions& = {});
 
-  // Make prefix reductions. Rank r gets ((x0 op x1) op x2) ... op xr. For exscan xr is left out, so
-  // rank 0 has no result: its `out` is ignored, and its array in place stays unchanged. kAvg
-  // divides by the number of arrays that are combined: r + 1 for scan, r for exscan. Parameters are
-  // those of all_reduce.
+  // Make prefix reductions. Rank r gets ((x0 op x1) op x2) ... op xr.
+  //
+  // exscan leaves out xr. So its rank 0 has no result: `out` is ignored, and an array in place
+  // stays unchanged. kAvg divides by the number of arrays that are combined: r + 1 for scan, r for
+  // exscan. Parameters are those of all_reduce.
   void scan(ArrayView inout, const ReduceOptions& = {});
   void scan(ConstArrayView in, ArrayView out, const ReduceOptions& = {});
   Work scan_async(ArrayView inout, const ReduceOptions& = {});
@@ -244,13 +245,13 @@ class [[nodiscard("dropped, it is destroyed at once: the others call it in vain"
   // @param shards This rank's shards, one after the other. Each has out.count() elements. A rank
   //   may hold any number of shards, also none.
   // @param out The sum, or the mean over the shards.
-  // @param options `op` is kSum or kAvg.
+  // The `op` of the options is kSum or kAvg.
   void reproducible_sum(ConstArrayView shards, ArrayView out, const ReduceOptions& = {});
 
   // --- Movement -----------------------------------------------------------------------------
   // Copies the root's array to all ranks.
-  // @param in, out `in` matters at the root alone. All arrays have equal size; `inout` is both.
-  // @param options `root` is the rank whose array is copied.
+  // All arrays have equal size. `in` matters at the root alone, and `inout` is both. The `root` of
+  // the options is the rank whose array is copied.
   void broadcast(ArrayView inout, const RootOptions& = {});
   void broadcast(ConstArrayView in, ArrayView out, const RootOptions& = {});
   Work broadcast_async(ArrayView inout, const RootOptions& = {});
@@ -398,10 +399,9 @@ class [[nodiscard("dropped, it is destroyed at once: the others call it in vain"
   // --- Between two ranks --------------------------------------------------------------------
   // Messages are not part of the order of collectives: any number may be in progress beside one.
   // Size and dtype must agree on both sides, except with allow_shorter.
-  // @param in, out The array to send, and the array to receive into.
-  // @param destination, source The peer. kNullRank completes at once. `source` may be kAnySource.
-  // @param options See MessageOptions.
-  // @return `recv` returns the sender, tag and size of the message.
+  // `in` is the array to send, and `out` the array to receive into. `destination` and `source` are
+  // the peer: kNullRank completes at once, and `source` may be kAnySource. `recv` returns the
+  // sender, tag and size of the message.
   void send(ConstArrayView in, int destination, const MessageOptions& = {});
   Received recv(ArrayView out, int source, const MessageOptions& = {});
   Work send_async(BorrowedView in, int destination, const MessageOptions& = {});
@@ -467,8 +467,9 @@ class [[nodiscard("dropped, it is destroyed at once: the others call it in vain"
   // Mark the beginning and end of a task, for programs that give the ranks of one host one task
   // after another. All ranks of a job use the same numbers, which are not 0. A rank without work in
   // a task calls both as well. Within a task, a call fails with PeerDied if it waits for a rank
-  // that has ended the task. The error names that rank. `end_task` returns false while this rank
-  // has calls in progress, and the others are not told. It can be called again.
+  // that has ended the task without making the call. The error names that rank. `end_task` returns
+  // false while this rank has calls in progress, and the others are not told. It can be called
+  // again.
   void begin_task(std::uint32_t number);
   [[nodiscard("false: the task has not ended, as calls are under way")]] bool end_task();
   // Makes the communicator of the next epoch. Its members are the ranks that are left, in their old
@@ -479,7 +480,6 @@ class [[nodiscard("dropped, it is destroyed at once: the others call it in vain"
   // rebuilt on their own.
   //
   // A rank that ends meanwhile is left out, or its loss appears in the first call.
-  // @param options See RebuildOptions.
   // @throws DeadlineExceeded if ranks are alive but did not call it; the error names them. It can
   //   be called again.
   // @throws RendezvousError if the others have gone on without this rank, or may have because they

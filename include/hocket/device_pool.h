@@ -86,7 +86,7 @@ struct HaloShape {
 
 struct HaloOptions {
   // kSwap gives each side of a seam the rows of the other side. kBlend gives both sides the same
-  // rows, which change linearly from the lower worker's to the higher one's.
+  // rows. They change linearly from the lower worker's rows to the higher one's.
   enum class Mode { kSwap, kBlend };
   Mode mode = Mode::kSwap;
   // The pools of other processes, in rank order. This process's last worker and the next process's
@@ -148,8 +148,7 @@ class [[nodiscard("dropped, it ends its workers at once: keep it")]] DevicePool 
 
   // Runs `body` once in the thread of every worker, or of each worker in `workers`, at the same
   // time. Returns when all have returned.
-  // @param body The function. It gets its worker.
-  // @param workers Numbers of the workers to use.
+  // `body` gets its worker, and `workers` has the numbers of the workers to use.
   void map(const std::function<void(PoolWorker&)>& body, const PoolCallOptions& = {});
   void map(std::span<const int> workers,
            const std::function<void(PoolWorker&)>& body,

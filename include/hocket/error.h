@@ -133,10 +133,10 @@ class RendezvousError : public Error {
 };
 
 // The operating system refused something that hocket needs.
-// @param what The operation that failed.
-// @param error_number The value of errno.
 class SystemError : public Error {
  public:
+  // @param what The operation that failed.
+  // @param error_number The value of errno.
   SystemError(const std::string& what, int error_number);
   int error_number() const noexcept { return error_number_; }
 

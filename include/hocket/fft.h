@@ -33,8 +33,11 @@ enum class FftKind : std::uint8_t { kComplex, kRealToComplex, kComplexToReal };
 // kForward has the minus sign in the exponent.
 enum class FftDirection : std::uint8_t { kForward, kInverse };
 // Selects the transform that divides by the number of elements that are transformed together.
-// kBackward: the inverse. kForward: the forward one. kOrtho: both, by the square root. kNone:
-// neither.
+//
+//   kBackward  the inverse
+//   kOrtho     both, by the square root
+//   kForward   the forward one
+//   kNone      neither
 enum class FftNorm : std::uint8_t { kBackward, kOrtho, kForward, kNone };
 // Selects how long the library may search for its fastest method. kMeasured tries several, which
 // takes seconds for large arrays.

@@ -1,4 +1,4 @@
-// How this process was started: its rank, and where it meets the others.
+// The start of this process: its rank, and the meeting point of the ranks.
 #pragma once
 
 #include <optional>
@@ -46,10 +46,13 @@ struct LaunchInfo {
 };
 
 // Reads the options and the environment. It does not use the network. Any thread may call it. The
-// first source that applies wins: the options; hocket's own variables; those of torchrun, Open MPI,
-// MPICH, Slurm; else a job of one rank. hocket's own are HOCKET_RANK, HOCKET_SIZE,
-// HOCKET_LOCAL_RANK, HOCKET_LOCAL_SIZE, HOCKET_STORE, HOCKET_JOB, and HOCKET_KEY_FD or
-// HOCKET_KEY_FILE.
+// first of these sources that applies wins:
+//
+//   options
+//   HOCKET_RANK, HOCKET_SIZE, HOCKET_LOCAL_RANK, HOCKET_LOCAL_SIZE, HOCKET_STORE, HOCKET_JOB,
+//   HOCKET_KEY_FD or HOCKET_KEY_FILE
+//   the variables of torchrun, Open MPI, MPICH, Slurm
+//   a job of one rank
 // @throws InvalidArgument if variables contradict each other or one is missing; the message names
 //   them.
 LaunchInfo detect_launch(const InitOptions& options = {});

@@ -65,8 +65,8 @@ struct LiveRank {
   // State of the process: "running", "sleeping in futex", "stopped by a signal ...". State of the
   // thread, if ranks are threads.
   std::string process = {};
-  // Where its program is: "train.py:42 in load". Programs tell this when another rank has waited
-  // for them. Empty if no rank has asked since the last call, or the program cannot tell.
+  // The position of its program: "train.py:42 in load". Programs tell this when another rank has
+  // waited for them. Empty if no rank has asked since the last call, or the program cannot tell.
   std::string place = {};
   bool stands_still = false;  // stopped, held by a debugger, or writing a core dump
   int processor = -1;
@@ -81,8 +81,8 @@ struct LiveRank {
   int blocked_by = -1;     // world rank that it waits for, at the end of the chain; -1: none
 };
 
-// The period that a meter measures: a call or message on the host; the enqueueing of a call on a
-// GPU's stream; its run on the GPU.
+// The period that a meter measures. kOnHost is a call or message on the host. kLaunch is the
+// enqueueing of a call on a GPU's stream, and kOnStream its run there.
 enum class LiveTimed : std::uint8_t { kOnHost, kLaunch, kOnStream };
 
 // The calls of one rank of one kind, in one group, by one engine. A job has meters if it keeps
@@ -126,10 +126,10 @@ struct LiveOptions {
 // A resource: the memory of a job, mapped read-only. One thread at a time.
 class JobView {
  public:
-  // Opens the job that `pid` belongs to. If it belongs to several, the first choice is the job in
-  // which the whole process is a rank, then the oldest job of its threads.
-  // @throws InvalidArgument if `pid` is no rank of a job of this user, or the job refuses to be
-  //   viewed or has another version of hocket.
+  // Opens the job that `pid` belongs to. It may belong to several jobs. The first choice is the job
+  // in which the whole process is a rank. The second is the oldest job of its threads.
+  // @throws InvalidArgument if `pid` is no rank of a job of this user. Also throws it if the job
+  //   refuses to be viewed or has another version of hocket.
   static JobView open(int pid);
   static JobView open(const FoundJob& job);
   JobView(JobView&& other) noexcept;

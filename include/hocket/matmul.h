@@ -38,10 +38,10 @@ using MatrixSpread = std::variant<Slab, BlockNonCyclic, BlockCyclic, Replicated>
 Extents local_shape(const MatrixSpread& spread, const Extents& whole, int rank, int ranks);
 
 enum class MatrixOp : std::uint8_t { kNone, kTranspose, kConjugateTranspose };
-// Selects the data that travels. kGathered: each rank gets the parts of A and B that its part of D
-// needs, in panels while it multiplies. kReduced: each rank multiplies its part of the inner
-// extent. The sums are reduced to the owners of D, or to all ranks if D is replicated. kCheapest:
-// the form with the lower estimated cost.
+// Selects the data that travels. With kGathered each rank gets the parts of A and B that its part
+// of D needs, in panels while it multiplies. With kReduced each rank multiplies its part of the
+// inner extent. The sums are reduced to the owners of D, or to all ranks if D is replicated.
+// kCheapest selects the form with the lower estimated cost.
 enum class MatmulForm : std::uint8_t { kCheapest, kGathered, kReduced };
 
 // The sizes: op(A) is m x k, op(B) is k x n, C and D are m x n.
@@ -84,7 +84,7 @@ class [[nodiscard("it is gone, and has multiplied nothing: keep it and call it")
   // Makes the plan. Collective: the arguments of all ranks are compared.
   // @param comm The communicator.
   // @param size Sizes of the matrices.
-  // @param a, b, d The matrices. C is distributed as D is.
+  // @param a,b,d The matrices. C is distributed as D is.
   // @param options See MatmulOptions; all ranks pass the same.
   // @throws InvalidArgument on all ranks if they differ or do not fit together.
   Matmul(Communicator& comm,
@@ -99,7 +99,7 @@ class [[nodiscard("it is gone, and has multiplied nothing: keep it and call it")
 
   // Computes D = alpha op(A) op(B). Collective. After an error D is undefined. Arrays that cuBLASLt
   // multiplies must begin at multiples of 16 bytes.
-  // @param a, b This rank's parts of A and B.
+  // @param a,b This rank's parts of A and B.
   // @param d This rank's part of D.
   // @param alpha The factor, the same on all ranks.
   // @param stream On GPUs, the stream. Absent: the legacy default stream.
@@ -123,9 +123,10 @@ class [[nodiscard("it is gone, and has multiplied nothing: keep it and call it")
                   std::optional<StreamRef> stream = {});
 
   // Returns the library that multiplies on this rank: "OpenBLAS 0.3.29", "Eigen 3.4.0", "cuBLAS
-  // 13.1.0". It is "cuBLASLt 13.1.0" if 8-bit factors are multiplied directly. 8-bit factors are
-  // widened first in three cases: A or B does not lie along the inner extent, a part's length is
-  // not a multiple of 16, or the GPU does not support them.
+  // 13.1.0". It is "cuBLASLt 13.1.0" if 8-bit factors are multiplied directly.
+  //
+  // 8-bit factors are widened first in three cases. A or B does not lie along the inner extent, a
+  // part's length is not a multiple of 16, or the GPU does not support them.
   const std::string& library() const;
   // Returns the form that was chosen, never kCheapest.
   MatmulForm form() const;

@@ -114,7 +114,7 @@ struct OperatorOptions {
 // The collectives of the communicator, with an operator of the program's own. See Communicator for
 // what they do and throw.
 // @param comm The communicator.
-// @param in, out The arrays. They may be one array, and must not overlap otherwise. For reduce,
+// @param in,out The arrays. They may be one array, and must not overlap otherwise. For reduce,
 //   `out` may be absent on ranks other than the root. For exscan rank 0 ignores it.
 // @param op The operator, the same on all ranks.
 // @param options See OperatorOptions.

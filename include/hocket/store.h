@@ -104,7 +104,7 @@ class Store {
   // reused: the n-th call of a rank meets the n-th calls of the others. A call that timed out
   // counts as not made.
   // @param name Name of the exchange.
-  // @param rank, size Number of this rank, and number of ranks.
+  // @param rank,size Number of this rank, and number of ranks.
   // @param mine This rank's bytes.
   // @param timeout Limit for the wait.
   virtual std::vector<Bytes> exchange(std::string_view name,
@@ -195,7 +195,7 @@ class [[nodiscard("dropped, it serves no longer: keep it")]] StoreServer {
   // Reports that the process of `rank` has ended, for a program that observes the processes.
   // Clients that wait for the rank in an exchange of `size` ranks get a RendezvousError, now and
   // later. Any thread may call it.
-  // @param rank, size The rank, and the number of ranks.
+  // @param rank,size The rank, and the number of ranks.
   // @param how The reason, for the message: "exited with code 0".
   void rank_ended(int rank, int size, std::string how);
   // Sends pending output for at most one second, and stops. Never throws.

@@ -60,8 +60,8 @@ inline constexpr int kReduceOpCount = 8;
 // The memory that holds an array.
 enum class MemoryKind : std::uint8_t { kHost, kCuda };
 
-// The order of the elements of an array with several axes: along the last axis first (kC), or along
-// the first axis first (kFortran). kAny: the array has one axis, or its order is unknown.
+// The order of the elements of an array with several axes. kC: along the last axis first. kFortran:
+// along the first axis first. kAny: the array has one axis, or its order is unknown.
 enum class MemoryOrder : std::uint8_t { kAny, kC, kFortran };
 
 // A time limit. An infinite one must be given as `kForever`.

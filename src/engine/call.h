@@ -31,8 +31,8 @@ struct Signature {
   // the other regular kinds: of one rank's share. For reduce_scatter_v and all_gather_v: the sum of
   // the parts. Otherwise 0.
   std::uint64_t count = 0;
-  // A hash of other facts to agree on: the counts of a v-form, the ranks of a group, a block that
-  // is freed, an order of axes. 0: none.
+  // A hash of other facts to agree on, such as the counts of a v-form, the ranks of a group, or an
+  // order of axes. 0: none.
   std::uint64_t digest = 0;
   // 1: the arrays that peers access lie in symmetric memory. Peers read them directly, and for
   // all_reduce also write them. 0: peers do not access this rank's arrays.

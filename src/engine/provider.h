@@ -36,7 +36,7 @@ namespace hocket::engine {
 
 // The form of a job's ranks. kProcesses are processes of one host.
 enum class Ranks : std::uint8_t { kThreads, kProcesses, kHosts };
-// Whether a job with such ranks uses an engine.
+// The condition under which a job with such ranks uses an engine.
 enum class Use : std::uint8_t { kNever, kWhenAsked, kByDefault };
 // The reach of messages, nearest first: between threads, between processes of one host, between
 // hosts.

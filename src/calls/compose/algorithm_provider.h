@@ -1,5 +1,5 @@
-// The engine algorithm, as a job knows it: the collectives that are made of any messages, to be
-// asked for where those of an engine's own are not wanted.
+// The provider of the engine `algorithm`: collectives over any messages. Users request it to avoid
+// an engine's own collectives.
 #pragma once
 
 #include "engine/provider.h"

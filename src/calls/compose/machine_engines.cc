@@ -1,4 +1,4 @@
-// What a machine lets run, and what can be set: of all engines.
+// The engines that a machine supports, and the settings of all engines.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace hocket {
 namespace {
 
-// The first thing that ranks cannot do without and that does not work.
+// Returns the first required feature that does not work.
 std::string obstacle(const Machine& machine) {
   const auto broken = std::ranges::find_if(
       machine.features, [](const Feature& feature) { return feature.required && !feature.works; });

@@ -1,4 +1,4 @@
-// The composition root: the one place that names engines.
+// The composition root: the only file that names engines.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace hocket::compose {
 
-// All engines of this build, the best first. See world::MakeProviders.
+// Returns the providers of all engines of this build, best first. See world::MakeProviders.
 engine::ProviderList make_providers(const std::vector<std::string>& folders);
 
 }  // namespace hocket::compose

@@ -35,7 +35,7 @@ Task ByFunction::carry(engine::Call call) {
   end();
 }
 
-// Ends the call on all ranks alike, and nothing else.
+// Ends this call on all ranks in the same way. The communicator stays usable.
 void ByFunction::raise(const algorithm::ByOperator::Fault& fault, std::uint64_t sequence) const {
   const std::string_view name = engine::name_of(signature_.kind);
   throw InvalidArgument(

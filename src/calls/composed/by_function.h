@@ -1,5 +1,5 @@
-// Calls that a function of the program's own, or of hocket's, combines: one call, whatever it takes
-// of messages, so that it can be started, prepared and given up as any other.
+// Calls that combine data with a function of the program or of hocket. Each is one call, however
+// many messages it takes. So it can be started, prepared and cancelled like any other call.
 #pragma once
 
 #include <memory>
@@ -17,8 +17,8 @@
 
 namespace hocket::composed {
 
-// A resource: carries one call at a time, of one signature; none of the group's engines. It must
-// outlive its tasks.
+// A resource: carries one call at a time, of one signature. It is not one of the group's engines.
+// It must outlive its tasks.
 class ByFunction : public engine::CollectiveEngine {
  public:
   ByFunction(world::CommunicatorImpl& impl,
@@ -34,7 +34,7 @@ class ByFunction : public engine::CollectiveEngine {
   const engine::Signature& signature() const noexcept { return signature_; }
 
  protected:
-  // This rank's units, from when on they are given: what goes in and comes out.
+  // This rank's inputs and outputs in units. They are available from the start of the call.
   struct Arrays {
     const std::byte* in;
     std::byte* out;
@@ -55,7 +55,7 @@ class ByFunction : public engine::CollectiveEngine {
   algorithm::ByOperator by_operator_;
 };
 
-// The three ways to make such a call. `in` and `out`: what audits read.
+// The three ways to make such a call. Audits read `in` and `out`.
 struct Checked {
   std::shared_ptr<ByFunction> engine;
   const void* in = nullptr;

@@ -1,7 +1,9 @@
-// Many arrays in one call: the small ones of each dtype travel together, packed; large ones gain
-// nothing by that and go by themselves. All ranks bring the same list, so all decide alike.
+// Many arrays in one call. Small arrays of each dtype are packed and travel together. Large arrays
+// travel separately, because packing does not help them. All ranks pass the same list, so they make
+// the same division.
 //
-// Everything is checked, allocated and packed before the first of those calls; where there are
+// Everything is checked, allocated and packed before the first part. If there are several parts,
+// the ranks then meet. After that no rank can refuse a part.
 // several, the ranks then meet, and know that no other rank refuses any of them.
 #include <algorithm>
 #include <cstring>
@@ -22,11 +24,11 @@ using world::CommunicatorImpl;
 
 namespace {
 
-constexpr std::size_t kPackBelow = 128 * 1024;  // bytes of an array
+constexpr std::size_t kPackBelow = 128 * 1024;  // limit for packing; size of an array
 
 std::byte* at(ArrayView view) { return static_cast<std::byte*>(view.data()); }
 
-// A hash of the list, which all ranks must bring alike, not only its sum.
+// Returns a hash of the list. All ranks must pass the same list, not only the same total.
 std::uint64_t hash_list(std::span<const ArrayView> arrays) {
   std::uint64_t hash = base::kHashSeed;
   for (const ArrayView& array : arrays) {
@@ -41,7 +43,7 @@ void copy(void* to, const void* from, std::size_t bytes) {
   if (bytes != 0) std::memcpy(to, from, bytes);
 }
 
-// The calls that a list is made of.
+// The parts of a call on a list.
 class Calls {
  public:
   Calls(world::CommunicatorImpl& impl,
@@ -51,15 +53,15 @@ class Calls {
     common_.digest = hash_list(arrays);
   }
 
-  // Sorts out the arrays of the list: `small` makes a call of those of one dtype, from their
-  // indices, `large` one of another.
+  // Divides the arrays of the list. `small` makes one part from the indices of all small arrays of
+  // one dtype. `large` makes one part from another array.
   template <typename Small, typename Large>
   void sort_out(std::span<const ArrayView> arrays, const Small& small, const Large& large) {
     for (int d = 0; d < kDTypeCount; ++d) {
       std::vector<std::size_t> together;
       for (std::size_t i = 0; i < arrays.size(); ++i) {
         if (static_cast<int>(arrays[i].dtype()) != d) continue;
-        // What lies in a GPU's memory cannot be packed by the host.
+        // The host cannot pack arrays in a GPU's memory.
         if (arrays[i].bytes() < kPackBelow && arrays[i].memory() == MemoryKind::kHost) {
           together.push_back(i);
         } else {
@@ -73,14 +75,14 @@ class Calls {
     }
   }
 
-  // One of the calls.
+  // One part of the call.
   struct Part {
     call::Request request;
-    std::vector<std::size_t> small;  // what is packed; empty: one large array
-    std::vector<std::byte> in, out;  // packed; a call in place has `out` alone
+    std::vector<std::size_t> small;  // packed arrays; empty: one large array
+    std::vector<std::byte> in, out;  // packed; a part in place has only `out`
   };
 
-  // After all have been added, and outside of any call: what is wrong with one of them.
+  // Checks all parts. Called after they were added, outside any call.
   void check() const {
     for (const Part& part : parts_) {
       call::CallStorage storage;
@@ -88,11 +90,11 @@ class Calls {
     }
   }
 
-  // Makes the calls; `unpack` follows each of small ones.
+  // Makes the parts. `unpack` follows each part of small arrays.
   template <typename Unpack>
   void run(const Unpack& unpack) {
-    // GPUs' calls run ahead of those of other ranks, and nothing is to hold them up. An empty list
-    // meets, too: the others' may not be empty.
+    // Calls on GPUs run ahead of other ranks' calls, so nothing may delay them. A rank with an
+    // empty list meets too, because other ranks' lists may not be empty.
     if (parts_.size() != 1 &&
         std::ranges::none_of(parts_, &call::Request::is_device, &Part::request)) {
       const call::Request first = parts_.empty() ? common_ : parts_.front().request;
@@ -146,10 +148,10 @@ void check_pairs(std::span<const ConstArrayView> in,
   }
 }
 
-// One of the arrays of a list, as the bytes that it takes.
+// The bytes of one array of a list.
 struct ListedArray {
   const std::byte* first;
-  const std::byte* last;  // one beyond
+  const std::byte* last;  // one beyond the end
   std::size_t index;
   bool is_out;
 };
@@ -159,7 +161,7 @@ std::string text_of(const ListedArray& piece, bool has_in) {
   return std::string(list) + "[" + std::to_string(piece.index) + "]";
 }
 
-// Packing reads and writes arrays before any call has looked at them.
+// Packing accesses arrays before any call has checked them.
 void require_arrays(std::span<const ConstArrayView> in, std::span<const ArrayView> out) {
   const auto require = [&](ConstArrayView array, std::size_t index, bool is_out) {
     if (call::fault_of(array, "").empty()) return;
@@ -170,8 +172,8 @@ void require_arrays(std::span<const ConstArrayView> in, std::span<const ArrayVie
   for (std::size_t i = 0; i < out.size(); ++i) require(out[i], i, true);
 }
 
-// Which array is written first depends on their sizes: none may take what another one writes. The
-// two of a pair are left to the call that carries them.
+// The order of writes depends on the sizes, so no array may overlap another's output. The call that
+// carries a pair checks the two arrays of the pair.
 void require_apart(std::span<const ConstArrayView> in, std::span<const ArrayView> out) {
   std::vector<ListedArray> pieces;
   pieces.reserve(in.size() + out.size());
@@ -193,7 +195,7 @@ void require_apart(std::span<const ConstArrayView> in, std::span<const ArrayView
   }
 }
 
-// Packs arrays end to end, runs an in-place call on the whole, and unpacks.
+// Packs arrays, makes an in-place call on the whole, and unpacks.
 void packed_in_place(world::CommunicatorImpl& impl,
                      std::span<const ArrayView> arrays,
                      const call::Request& request,
@@ -253,7 +255,7 @@ void Communicator::broadcast_coalesced(std::span<const ArrayView> arrays, const 
                   true);
 }
 
-// Packed, a rank's parts lie together: [rank][array]. The arrays themselves are [array][rank].
+// Packed data has the order [rank][array]. The arrays themselves have the order [array][rank].
 void Communicator::all_gather_coalesced(std::span<const ConstArrayView> in,
                                         std::span<const ArrayView> out,
                                         const CallOptions& o) {

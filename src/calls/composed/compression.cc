@@ -1,4 +1,4 @@
-// Compressed and hierarchical reductions, made of the communicators' own calls.
+// Compressed and hierarchical reductions, composed of the communicators' calls.
 #include "hocket/compression.h"
 
 #include <fmt/format.h>
@@ -35,8 +35,8 @@ auto before_call(Communicator& comm, Kind kind, const Part& part) {
   return comm.impl()->before_call(kind, part);
 }
 
-// What is slow goes by the network, so that the host may do its part for GPUs, too. Returns when
-// the result is there.
+// Makes a call on copies in the host's memory. The network limits the speed, so the host may also
+// work for GPUs. Returns when the result is in place.
 void by_host(Communicator& comm,
              ArrayView inout,
              const std::optional<StreamRef>& stream,
@@ -95,7 +95,8 @@ void from_floats(const std::vector<float>& floats, ArrayView out) {
   }
 }
 
-// The elements that each rank adds up: shares of equal size, of which the last ones may be short.
+// The shares of the elements that each rank adds up. They have equal size; the last ones may be
+// shorter.
 struct Shares {
   std::size_t count;
   std::size_t size;
@@ -105,7 +106,8 @@ struct Shares {
   std::size_t length(int rank) const { return first(rank + 1) - first(rank); }
 };
 
-// All-reduces floats in 8 bits; the sums are divided by `divisor` before they are sent to all.
+// Makes an all_reduce of floats in 8 bits. Sums are divided by `divisor` before they are sent to
+// all ranks.
 void reduce_compressed(Communicator& comm,
                        Kind kind,
                        std::vector<float>& floats,
@@ -113,7 +115,7 @@ void reduce_compressed(Communicator& comm,
                        std::optional<Duration> deadline) {
   const auto ranks = static_cast<std::size_t>(comm.size());
   const Shares shares{floats.size(), (floats.size() + ranks - 1) / ranks};
-  // At least a byte: nobody leaves the first call before all have come to it.
+  // At least one byte, so that no rank leaves the first call before all have entered it.
   const std::size_t stride = std::max<std::size_t>(1, composed::compressed_size(shares.size));
   const std::size_t mine = shares.length(comm.rank());
   std::vector<std::byte> sent, came, result;
@@ -143,7 +145,7 @@ void reduce_compressed(Communicator& comm,
   }
 }
 
-// Sums are carried in the type they are added in for `op`, and rounded once.
+// Sums are carried in the accumulation type of `op` and rounded once.
 class Carried {
  public:
   Carried(ArrayView array, ReduceOp op)
@@ -156,7 +158,7 @@ class Carried {
     if (type_ == array_.dtype()) return array_;
     return {wide_.data(), array_.count(), type_};
   }
-  // Into the array, divided for a mean.
+  // Writes the result into the array; for a mean it divides.
   void finish(ReduceOp op, int divisor) {
     if (array_.count() == 0) return;
     if (type_ != array_.dtype()) {
@@ -180,7 +182,8 @@ class Carried {
   std::vector<std::byte> wide_;
 };
 
-// Between the nodes' first ranks, and into the array. `ranks`: of all nodes.
+// Reduces between the first ranks of the nodes, and writes the array. `ranks` is the number of all
+// ranks.
 void reduce_between(Communicator& between,
                     Carried& carried,
                     ArrayView inout,
@@ -208,7 +211,7 @@ void require_hierarchical(ArrayView inout, const HierarchicalOptions& options) {
   }
 }
 
-// Whatever ends it for the first of a node ends it for the other nodes and for its own.
+// An error of a node's first rank ends the call for the other nodes and for its own node.
 void before_steps(Communicator& within, Communicator& between, const std::function<void()>& part) {
   const auto in_node = [&] { before_call(within, kHierarchical, part); };
   if (within.rank() == 0) {
@@ -266,7 +269,7 @@ void hierarchical_all_reduce(Communicator& within,
       require_hierarchical(inout, options);
       carried.emplace(inout, options.op);
     });
-    // Who only gives to a reduction leaves it before others have come.
+    // A rank that only gives to a reduction leaves it before the others have entered.
     within.impl()->run_as(
         {.kind = engine::Kind::kBarrier,
          .dtype = inout.dtype(),
@@ -280,7 +283,7 @@ void hierarchical_all_reduce(Communicator& within,
   if (!is_first) {
     reduce_within();
   } else {
-    // Whatever ends it for the first of a node ends it for the other nodes and for its own.
+    // An error of a node's first rank ends the call for the other nodes and for its own node.
     before_call(between, kHierarchical, reduce_within);
     before_call(within, kHierarchical, [&] {
       int ranks = within.size();
@@ -294,7 +297,8 @@ void hierarchical_all_reduce(Communicator& within,
 void hierarchical_all_reduce(Communicator& comm,
                              ArrayView inout,
                              const HierarchicalOptions& options) {
-  // Both first: they are made by all ranks of `comm`, and from then on nobody waits in `comm`.
+  // Both are made first. All ranks of `comm` take part in that, and no rank waits in `comm`
+  // afterwards.
   Communicator& within = comm.intra_node();
   Communicator& between = comm.inter_node();
   hierarchical_all_reduce(within, between, inout, options);

@@ -7,8 +7,8 @@
 namespace hocket {
 namespace {
 
-// The process's one context. Found by libraries that know nothing of each other, so it cannot be
-// handed to them.
+// The process's context. Libraries that do not know each other must find it, so it cannot be passed
+// to them.
 struct Current {
   std::mutex mutex;
   std::shared_ptr<Context> context;

@@ -1,5 +1,4 @@
-// argmin and argmax of reductions: one reduction of what an element is, who brings it, and what
-// that one knows it by.
+// argmin and argmax: one reduction of entries, each with an element, its rank, and its index there.
 #include "hocket/extremes.h"
 
 #include <fmt/format.h>
@@ -40,7 +39,7 @@ T load(const std::byte* at) noexcept {
   return value;
 }
 
-// Whether `b` is the extreme rather than `a`, which comes first where they are equal.
+// Returns whether `b` is the extreme. If both are equal, it is `a`, which comes first.
 template <typename T, bool kLeast>
 bool is_more(T a, T b) noexcept {
   if constexpr (!kHasOrder<T>) {
@@ -51,14 +50,14 @@ bool is_more(T a, T b) noexcept {
   }
 }
 
-// Entries of one size: an element, the rank that brings it, its index there.
+// Entries of one size: an element, its rank, and its index there.
 template <typename T, bool kLeast, std::size_t kIndexBytes>
 void combine_entries(std::byte* left, const std::byte* right, std::size_t count) noexcept {
   constexpr std::size_t kEntry = sizeof(T) + sizeof(std::int32_t) + kIndexBytes;
   for (std::size_t i = 0; i < count; ++i) {
     std::byte* const a = left + i * kEntry;
     const std::byte* const b = right + i * kEntry;
-    // Without a branch, which would be guessed wrong half of the time.
+    // Without a branch, because the processor would mispredict it half of the time.
     std::array<std::byte, kEntry> entry, other;
     std::memcpy(entry.data(), a, kEntry);
     std::memcpy(other.data(), b, kEntry);
@@ -67,7 +66,7 @@ void combine_entries(std::byte* left, const std::byte* right, std::size_t count)
   }
 }
 
-// Where the arrays of a call are.
+// The addresses of a call's arrays.
 struct Places {
   const std::byte* in = nullptr;
   const std::byte* index = nullptr;
@@ -106,7 +105,7 @@ void unpack_entries(const Places& to, const std::byte* from, std::size_t count) 
   }
 }
 
-// What is done with entries of one size, all sizes known to the compiler.
+// The operations on entries of one size. The compiler knows all sizes.
 struct EntryLoops {
   void (*pack)(std::byte*, const Places&, std::int32_t rank, std::size_t) noexcept;
   void (*combine)(std::byte*, const std::byte*, std::size_t) noexcept;
@@ -133,7 +132,7 @@ EntryLoops loops_of(DType dtype, ReduceOp op, std::size_t index_bytes) {
   });
 }
 
-// One call of one rank, checked.
+// One checked call of one rank.
 class ExtremesCall final : public composed::ByFunction {
  public:
   ExtremesCall(world::CommunicatorImpl& impl,
@@ -162,7 +161,7 @@ class ExtremesCall final : public composed::ByFunction {
   Arrays begin(const engine::Call& /*call*/) override {
     std::byte* const entries = entries_.get();
     loops_.pack(entries, places_, rank_, count_);
-    // A bool of another library may be any byte.
+    // In another library's bool, any nonzero byte may be true.
     for (std::size_t at = 0; is_bool_ && at < count_ * entry_; at += entry_) {
       entries[at] = std::byte{entries[at] != std::byte{}};
     }
@@ -236,21 +235,22 @@ void require_sound(ReduceOp op,
     throw InvalidArgument("indices is given and index is not; give both or neither");
   }
   for (std::size_t i = 0; i < arrays.size(); ++i) {
-    // What is only read may be one.
+    // Arrays that are only read may be the same.
     for (std::size_t j = std::max<std::size_t>(i + 1, 2); j < arrays.size(); ++j) {
       require_apart(arrays[i], arrays[j]);
     }
   }
 }
 
-// What tells it from an all_reduce, and those with an index from those without.
+// Returns a digest that distinguishes the call from an all_reduce, and calls with an index from
+// those without.
 std::uint64_t digest_of(ConstArrayView in, const std::optional<ConstArrayView>& index) {
   const auto order = in.order() == MemoryOrder::kFortran ? MemoryOrder::kFortran : MemoryOrder::kC;
   const std::uint64_t with = index ? 1 + static_cast<std::uint64_t>(index->dtype()) : 0;
   return engine::digest_of_extremes(base::mix(engine::digest_of(order), with));
 }
 
-// What a call is asked for.
+// The arguments of a call.
 class AskedExtremes {
  public:
   AskedExtremes(Communicator& comm,
@@ -283,7 +283,7 @@ class AskedExtremes {
   }
 
  private:
-  // As refusals name it.
+  // Returns the kind that refusals name.
   Kind kind() const { return op_ == ReduceOp::kMin ? Kind::kArgmin : Kind::kArgmax; }
   bool is_on_gpu() const { return in_.memory() != MemoryKind::kHost; }
   void check() const {
@@ -318,7 +318,7 @@ class AskedExtremes {
     });
   }
 
-  // By the host, in the order of the stream.
+  // Makes the call on the host, in the order of the stream.
   std::shared_ptr<call::Operation> on_gpu(bool wants_work) const {
     std::vector<ConstArrayView> in{in_};
     std::vector<ArrayView> out{out_.values, out_.ranks};

@@ -13,14 +13,14 @@ namespace {
 
 constexpr double kLevels = 255;
 
-// Before each block.
+// The header of each block.
 struct ValueRange {
-  float least;  // NaN: the block holds what is not finite
+  float least;  // NaN: the block has a value that is not finite
   float step;
 };
 static_assert(sizeof(ValueRange) == 8);
 
-// In lanes, as a compiler does not reorder floats by itself.
+// Uses explicit lanes, because compilers do not reorder float operations.
 ValueRange range_of(const float* in, std::size_t count) noexcept {
   constexpr std::size_t kLanes = 16;
   std::array<float, kLanes> least, greatest, probe;
@@ -33,7 +33,7 @@ ValueRange range_of(const float* in, std::size_t count) noexcept {
       const float value = in[i + lane];
       least[lane] = value < least[lane] ? value : least[lane];
       greatest[lane] = value > greatest[lane] ? value : greatest[lane];
-      probe[lane] += value * 0.0F;  // NaN as soon as one is not finite
+      probe[lane] += value * 0.0F;  // NaN once a value is not finite
     }
   }
   for (; i < count; ++i) {
@@ -55,7 +55,7 @@ void compress_block(const float* in, std::size_t count, std::byte* out) noexcept
   const ValueRange range = range_of(in, count);
   std::memcpy(out, &range, sizeof range);
   auto* levels = reinterpret_cast<std::uint8_t*>(out + sizeof range);
-  if (!(range.step > 0)) {  // one value, or none that can be told
+  if (!(range.step > 0)) {  // all values are equal, or the range is not known
     std::memset(levels, 0, count);
     return;
   }
@@ -75,7 +75,7 @@ void read_blocks(const std::byte* in, std::size_t count, Put&& put) noexcept {
     std::memcpy(&range, in, sizeof range);
     const auto* levels = reinterpret_cast<const std::uint8_t*>(in + sizeof range);
     for (std::size_t i = 0; i < length; ++i) {
-      // In double: a step times 255 may be more than a float holds.
+      // In double, because step * 255 may exceed float's range.
       put(first + i, static_cast<float>(range.least + static_cast<double>(range.step) * levels[i]));
     }
     in += sizeof range + length;

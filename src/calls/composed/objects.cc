@@ -1,9 +1,9 @@
-// The collectives of objects: sizes first, then bytes, both by the public calls of the
-// communicator.
+// The collectives of objects. They send sizes first, then bytes, both with the communicator's
+// public calls.
 //
-// Nobody leaves the first call before all have come to it: a rank that cannot go on, its object
-// being none that can be sent or its memory being short, refuses whichever comes next, and all
-// leave there.
+// No rank leaves the first call before all have entered it. A rank that cannot continue, because
+// its object cannot be encoded or it lacks memory, refuses the next call. All ranks then leave
+// together.
 
 #include <fmt/format.h>
 
@@ -24,7 +24,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-// See CommunicatorImpl::before_call. `call`: its name.
+// See CommunicatorImpl::before_call. `call` is the name of the call.
 template <typename Part>
 auto before_call(Communicator& comm, const char* call, const Part& part) {
   return comm.impl()->before_call(engine::Kind::kNone, [&] {
@@ -36,7 +36,7 @@ auto before_call(Communicator& comm, const char* call, const Part& part) {
   });
 }
 
-// The time of a call that consists of several.
+// The time limit of a call that consists of several parts.
 class TimeLeft {
  public:
   TimeLeft(const Communicator& comm, const std::optional<Duration>& deadline)
@@ -46,7 +46,8 @@ class TimeLeft {
   MessageOptions message(int tag) const { return {.tag = tag, .deadline = left()}; }
 
  private:
-  // A limit, also once the time has passed. What is none is left for the first call to refuse.
+  // Returns a positive limit, even after the time has passed. An invalid limit is left unchanged,
+  // so that the first part refuses it.
   Duration left() const {
     return given_ > Duration::zero() ? std::max(end_.left(), Duration(1)) : given_;
   }
@@ -61,7 +62,7 @@ Sizes room_for_all(const Communicator& comm) {
   return Sizes(static_cast<std::size_t>(std::max(comm.size(), 0)));
 }
 
-// What a rank brings, and room for the sizes of all.
+// A rank's bytes, and memory for the sizes of all ranks.
 struct Contribution {
   Bytes bytes;
   Sizes sizes;
@@ -87,7 +88,8 @@ std::vector<Object> decode_parts(std::span<const std::byte> bytes,
   return objects;
 }
 
-// The objects that a root scatters, one after the other, and their sizes; nothing elsewhere.
+// Encodes the objects that a root scatters, one after the other, with their sizes. Used at the root
+// alone.
 Contribution encode_batch(std::span<const Object> objects, int ranks) {
   if (objects.size() != static_cast<std::size_t>(ranks)) {
     throw InvalidArgument(fmt::format(
@@ -102,8 +104,8 @@ Contribution encode_batch(std::span<const Object> objects, int ranks) {
   return batch;
 }
 
-// The first message of an object: what it is, the object's size, and as much of it as there is room
-// for, so that a small one is one message. What is left is a second.
+// The first message of an object: a mark, the object's size, and as much of its bytes as fits. So a
+// small object takes one message. A second message has the rest.
 struct Opening {
   static constexpr std::uint64_t kObject = 0x31746a626f6b6368;
   std::uint64_t what = kObject;
@@ -117,7 +119,8 @@ std::span<std::byte> bytes_of(Opening& opening) {
   return std::as_writable_bytes(std::span(&opening, 1));
 }
 
-// Memory is had for what comes, not for what was announced: that is a number of the sender's.
+// Allocates memory for the message that has arrived, not for the announced size, which the sender
+// could forge.
 void require_announced(Communicator& comm,
                        const Opening& opening,
                        const Received& from,
@@ -230,7 +233,7 @@ Object scatter_object(Communicator& comm,
   constexpr const char* kCall = "scatter_object";
   const TimeLeft time(comm, options.deadline);
   Contribution mine;
-  Sizes sizes;  // of what comes from each rank
+  Sizes sizes;  // of the objects from each rank
   before_call(comm, kCall, [&] {
     call::require_rank("root", options.root, comm.size());
     sizes = room_for_all(comm);

@@ -1,4 +1,4 @@
-// Reductions by an operator of the program's own.
+// Reductions by an operator of the program.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace {
 using engine::Kind;
 using engine::Signature;
 
-// A call of one rank, checked.
+// A checked call of one rank.
 class OwnReduction final : public composed::ByFunction {
  public:
   OwnReduction(world::CommunicatorImpl& impl,
@@ -43,7 +43,7 @@ class OwnReduction final : public composed::ByFunction {
   const Operator op_;
 };
 
-// What a call is asked for.
+// The arguments of a call.
 class AskedReduction {
  public:
   AskedReduction(Communicator& comm,
@@ -67,7 +67,7 @@ class AskedReduction {
   Prepared prepare() const { return composed::prepare(impl_, made()); }
 
  private:
-  // What stands in its way is told to the others.
+  // An error is reported to the other ranks.
   composed::Checked made() const {
     return impl_->before_call(kind_, [&] {
       require_sound();
@@ -146,7 +146,7 @@ class AskedReduction {
     throw InvalidArgument(
         "in and out overlap without being the same array; use one array for both, or two apart");
   }
-  // Elements of what is cut into rounds.
+  // Returns the number of elements that are divided into rounds.
   std::size_t length() const { return is_scattered() ? in_.count() / n_ : in_.count(); }
 
   const std::shared_ptr<world::CommunicatorImpl>& impl_;

@@ -1,11 +1,16 @@
-// The sum whose bits depend on the shards alone.
+// A sum whose bits depend only on the shards.
 //
-// A binary tree stands over the shard numbers 0..S-1: node (level, i) covers shards
-// [i * 2^level, (i + 1) * 2^level). Its value is the sum of its two children, or the left child's
-// where the right one covers no shard. A rank adds up the largest nodes that lie within its shards,
-// never across them, so that every node is computed from the same operands in the same order
-// wherever it is computed. Then each rank gets its slice of the elements of all those nodes, adds
-// the rest of the tree, rounds, and the slices are gathered.
+// A binary tree stands over the shard numbers 0..S-1. Node (level, i) covers the shards [i *
+// 2^level, (i + 1) * 2^level). Its value is the sum of its two children, or the left child if the
+// right one covers no shard.
+//
+//   level 2         (2,0)
+//   level 1     (1,0)   (1,1)
+//   level 0     0   1   2   3      shards
+//
+// A rank computes the largest nodes that lie within its shards. So every node is computed from the
+// same operands in the same order, on any rank. Then each rank gets its slice of the elements of
+// all these nodes, adds the rest of the tree, and rounds. Finally the slices are gathered.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,7 +42,7 @@ struct Node {
   std::uint64_t end(std::uint64_t shards) const { return std::min(shards, (index + 1) << level); }
 };
 
-// The largest nodes within shards [first, end) of `shards`, from left to right.
+// Finds the largest nodes within the shards [first, end) of `shards`, from left to right.
 void cover(Node node,
            std::uint64_t first,
            std::uint64_t end,
@@ -58,7 +63,7 @@ Node whole_tree(std::uint64_t shards) {
   return {static_cast<int>(std::bit_width(std::max<std::uint64_t>(1, shards) - 1)), 0};
 }
 
-// Elements of the accumulation type, `count` a row.
+// Rows of `count` elements of the accumulation type.
 class Rows {
  public:
   Rows(std::size_t rows, std::size_t count, DType type)
@@ -70,7 +75,7 @@ class Rows {
   std::vector<std::byte> bytes_;
 };
 
-// Computes nodes from something that knows the leaves.
+// Computes nodes from a function that knows the leaves.
 class Tree {
  public:
   Tree(std::uint64_t shards, std::size_t count, DType type)
@@ -95,7 +100,7 @@ class Tree {
   DType type_;
 };
 
-// Elements [first, first + count) of `total` that belong to `rank`.
+// The elements [first, first + count) of `total` that belong to `rank`.
 struct Slice {
   std::size_t first;
   std::size_t count;
@@ -107,7 +112,8 @@ Slice slice_of(int rank, int size, std::size_t total) {
   return {first, std::min(each, total - first)};
 }
 
-// Which NaN a sum gives depends on the order of its two terms, and of which infinities it was made.
+// The NaN that a sum gives depends on the order of its terms and on the infinities in it. This
+// makes all NaNs equal.
 template <typename T>
 void make_nans_alike(std::vector<std::byte>& sums) {
   for (std::size_t at = 0; at + sizeof(T) <= sums.size(); at += sizeof(T)) {
@@ -153,7 +159,7 @@ class ReproducibleSum {
   }
 
  private:
-  // What each rank sends to each.
+  // The data that each rank sends to each rank.
   struct Exchange {
     std::vector<std::size_t> send, receive;  // bytes
     std::vector<std::byte> outgoing, incoming;
@@ -171,7 +177,7 @@ class ReproducibleSum {
   const std::vector<Node>& nodes(int rank) const { return nodes_[static_cast<std::size_t>(rank)]; }
   Slice slice(int rank) const { return slice_of(rank, impl_.size(), out_.count()); }
 
-  // Empty: nothing.
+  // Returns the error of the arguments. Empty: none.
   std::string what_is_wrong() const {
     const std::size_t count = out_.count();
     if (std::string fault = call::fault_of(in_, "shards"); !fault.empty()) return fault;
@@ -188,14 +194,14 @@ class ReproducibleSum {
            " elements, and has " + std::to_string(in_.count());
   }
 
-  // Room for every rank's number of shards.
+  // Checks the arguments and allocates memory for every rank's number of shards.
   std::vector<std::uint64_t> checked() const {
     const std::string wrong = what_is_wrong();
     if (!wrong.empty()) throw InvalidArgument(wrong);
     return std::vector<std::uint64_t>(static_cast<std::size_t>(impl_.size()));
   }
 
-  // How many shards every rank has.
+  // Gathers every rank's number of shards.
   void learn_shards(std::vector<std::uint64_t>& counts) {
     const std::uint64_t mine = out_.count() == 0 ? 0 : in_.count() / out_.count();
     impl_.run_as(shown_,
@@ -206,7 +212,7 @@ class ReproducibleSum {
     total_ = std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
   }
 
-  // Which nodes every rank has.
+  // Determines the nodes of every rank.
   void cover_all(const std::vector<std::uint64_t>& counts) {
     std::uint64_t first = 0;
     for (std::size_t i = 0; i < counts.size(); ++i) {
@@ -219,7 +225,7 @@ class ReproducibleSum {
     }
   }
 
-  // The values of this rank's nodes.
+  // Computes the values of this rank's nodes.
   Rows local_nodes() {
     const std::vector<Node>& own = nodes(impl_.rank());
     const std::size_t count = out_.count();
@@ -235,7 +241,7 @@ class ReproducibleSum {
     return rows;
   }
 
-  // For each rank its slice of this rank's nodes; room for this rank's slice of everybody's.
+  // Prepares each rank's slice of this rank's nodes, and memory for this rank's slice of all nodes.
   Exchange prepare(Rows rows) const {
     const auto n = static_cast<std::size_t>(impl_.size());
     const std::size_t own = nodes(impl_.rank()).size();
@@ -258,7 +264,7 @@ class ReproducibleSum {
   }
 
   void exchange(Exchange& of) {
-    // Where some have nothing for others, they would leave the call while those refuse it.
+    // A rank without data for the others would leave the call before they can refuse it.
     const bool have_all = std::ranges::none_of(nodes_, &std::vector<Node>::empty) &&
                           slice(impl_.size() - 1).count != 0;
     std::optional<call::Core::Bound> bound;
@@ -275,7 +281,7 @@ class ReproducibleSum {
                   .deadline = options_.deadline});
   }
 
-  // Adds the rest of the tree over this rank's slice, and rounds.
+  // Adds the rest of the tree for this rank's slice, and rounds.
   Gathering finish(const std::vector<std::byte>& sums) const {
     const std::size_t count = slice(impl_.rank()).count;
     std::vector<Node> all;
@@ -314,11 +320,11 @@ class ReproducibleSum {
   ConstArrayView in_;
   ArrayView out_;
   ReduceOptions options_;
-  DType type_;  // of accumulation
+  DType type_;  // accumulation type
   Signature shown_;
   std::uint64_t first_ = 0;  // number of this rank's first shard
   std::uint64_t total_ = 0;
-  std::vector<std::vector<Node>> nodes_;  // of each rank
+  std::vector<std::vector<Node>> nodes_;  // by rank
 };
 
 }  // namespace

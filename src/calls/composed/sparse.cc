@@ -1,7 +1,7 @@
-// Collectives of sparse matrices: what describes them first, then their contents as bytes.
+// Collectives of sparse matrices. They send the descriptions first, then the contents as bytes.
 //
-// Nobody leaves the first call before all have come to it, so that a rank which cannot go on and
-// refuses the next call leaves all in step.
+// No rank leaves the first call before all have entered it. So a rank that cannot continue refuses
+// the next call, and all ranks stay in step.
 #include "hocket/sparse.h"
 
 #include <fmt/format.h>
@@ -59,7 +59,7 @@ Layouts layouts_of(const Communicator& comm, std::span<const SparseView> matrice
   return layouts;
 }
 
-// Messages one after the other.
+// Messages, one after the other.
 struct SparseMessage {
   std::vector<std::byte> bytes;
   std::vector<std::size_t> lengths;
@@ -97,7 +97,7 @@ std::vector<SparseMatrix> unpack(const Layouts& layouts, std::span<const std::by
   return matrices;
 }
 
-// One matrix that goes to others, and room for every rank's description.
+// A matrix to send, and memory for every rank's description.
 struct Own {
   SparseLayout layout;
   SparseMessage message;
@@ -115,13 +115,13 @@ Own prepare(const Communicator& comm, const SparseView& mine, Indices indices) {
           .all = Words(rank_count(comm) * kSparseWords)};
 }
 
-// Every rank's description, on every rank.
+// Gathers every rank's description on every rank.
 Layouts describe(Communicator& comm, Own& mine, std::optional<Duration> deadline) {
   comm.all_gather(mine.words, mine.all, {.deadline = deadline});
   return before_sparse_call(comm, [&] { return decode(mine.all); });
 }
 
-// What a root gathers into; nothing elsewhere.
+// The memory that a root gathers into. Empty on other ranks.
 struct Gathering {
   std::vector<std::size_t> lengths;
   std::vector<std::byte> all;
@@ -133,7 +133,7 @@ Gathering room_to_gather(const Communicator& comm, const Layouts& layouts, int r
   return made;
 }
 
-// Throws the same on every rank, which all have the same descriptions.
+// Throws the same error on every rank, because all have the same descriptions.
 void check_fold(const Layouts& layouts, std::span<const int> order, SparseOp op) {
   const SparseLayout& first = layouts[static_cast<std::size_t>(order[0])];
   std::size_t columns = first.columns;
@@ -303,7 +303,7 @@ SparseMatrix recv_sparse(Communicator& comm, int source, const MessageOptions& o
 
 namespace {
 
-// What a root reduces, once it is there.
+// The matrices that a root reduces, after they have arrived.
 struct ToReduce {
   Layouts layouts;
   std::vector<int> order;
@@ -317,7 +317,7 @@ struct ToReduce {
   }
 };
 
-// `more`: another call follows, which all are to come to.
+// Says whether another call follows that all ranks must enter.
 enum class More { kNo, kYes };
 ToReduce gather_to_reduce(Communicator& comm,
                           const SparseView& mine,
@@ -335,7 +335,7 @@ ToReduce gather_to_reduce(Communicator& comm,
   });
   std::optional<call::Core::Bound> bound;
   if (more == More::kYes) {
-    // Who gives its part to the root leaves that call at once.
+    // A rank that gives its part to the root leaves that call at once.
     comm.barrier({.deadline = options.deadline});
     bound.emplace(*comm.impl());
   }
@@ -374,7 +374,7 @@ SparseMatrix reduce_scatter_sparse(Communicator& comm,
     for (const SparseView& view : matrices) composed::check_indices(view);
     all.resize(rank_count(comm) * rank_count(comm) * kSparseWords);
   });
-  // All descriptions on all ranks, so that all refuse what one cannot add.
+  // All ranks get all descriptions, so that all refuse matrices that cannot be added.
   comm.all_gather(words, all, {.deadline = options.deadline});
   before_sparse_call(comm, [&] {
     const Layouts table = decode(all);

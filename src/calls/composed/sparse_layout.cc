@@ -37,7 +37,7 @@ SparseView SparseMatrix::view() const noexcept {
 namespace composed {
 namespace {
 
-// Of rows, columns and entries: sums of their bytes do not wrap.
+// Limit of rows, columns and entries, so that sums of their bytes do not overflow.
 constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() / 64;
 
 bool is_index(DType dtype) { return dtype == DType::kInt32 || dtype == DType::kInt64; }
@@ -146,7 +146,7 @@ void check_indices(const SparseView& view) {
 
 void encode(const SparseLayout& layout, std::int64_t* words) {
   words[0] = static_cast<std::int64_t>(layout.format);
-  words[1] = 0;  // Python's tell arrays from matrices here
+  words[1] = 0;  // Python uses it to distinguish arrays from matrices
   words[2] = static_cast<std::int64_t>(layout.rows);
   words[3] = static_cast<std::int64_t>(layout.columns);
   for (std::size_t i = 0; i < 3; ++i) {

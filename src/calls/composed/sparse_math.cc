@@ -1,6 +1,6 @@
-// A matrix is taken apart into compressed rows (of CSC: columns), worked on row by row with one
-// workspace of the width of a row, and put together again. Sums of COO matrices whose shape is
-// large beside what is in them are made by sorting, in memory for the entries alone.
+// A matrix is converted to compressed rows (CSC: columns). Each row is computed in a workspace of
+// the row's width. Then the matrix is put together again. COO matrices that are large but mostly
+// empty are added by sorting, with memory only for the entries.
 #include "calls/composed/sparse_math.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace hocket::composed {
 namespace {
 
-// What elements are added up in: small floats in float, bools as 0 and 1.
+// The type in which elements are added up: small floats in float, bools as 0 and 1.
 template <typename T>
 struct AccumulatorOf {
   using Type = std::conditional_t<std::is_arithmetic_v<T>, T, float>;
@@ -67,7 +67,7 @@ std::size_t index_at(ConstArrayView array, std::size_t i) {
   return static_cast<std::size_t>(static_cast<const std::int64_t*>(array.data())[i]);
 }
 
-// Where each row's entries of a COO go: offsets by counting.
+// Computes the offsets of each row's entries of a COO matrix, by counting.
 std::vector<std::size_t> count_rows(const SparseView& view) {
   std::vector<std::size_t> offsets(view.rows + 1);
   for (std::size_t i = 0; i < view.values.count(); ++i) ++offsets[index_at(view.offsets, i) + 1];
@@ -98,7 +98,7 @@ Rows<Accumulator<T>> load(const SparseView& view) {
   for (std::size_t row = 0; row <= rows.count; ++row) {
     rows.offsets[row] = index_at(view.offsets, row);
   }
-  const std::size_t entries = rows.offsets.back();  // arrays may be longer
+  const std::size_t entries = rows.offsets.back();  // the arrays may be longer
   rows.indices.resize(entries);
   rows.values.resize(entries);
   for (std::size_t i = 0; i < entries; ++i) {
@@ -108,7 +108,7 @@ Rows<Accumulator<T>> load(const SparseView& view) {
   return rows;
 }
 
-// One row in the making.
+// One row in progress.
 template <typename T, typename A = Accumulator<T>>
 class Workspace {
  public:
@@ -124,7 +124,7 @@ class Workspace {
     }
   }
 
-  // Appends the row, sorted, and clears the workspace.
+  // Appends the sorted row, and clears the workspace.
   void finish(Rows<A>& rows) {
     std::sort(columns_.begin(), columns_.end());
     for (const std::size_t column : columns_) {
@@ -183,7 +183,7 @@ void store_index(std::byte* to, DType dtype, std::size_t i, std::size_t value) {
   }
 }
 
-// The layout of a result: the model's, with wider indices where they no longer suffice.
+// Returns the layout of a result: that of the model, with wider indices if they are needed.
 SparseLayout result_layout(const SparseLayout& model,
                            std::size_t entries,
                            std::size_t rows,
@@ -243,7 +243,7 @@ std::size_t entries_of(std::span<const SparseMatrix> matrices) {
   return entries;
 }
 
-// Adds up in the same order as `sum` does.
+// Adds in the same order as `sum`.
 template <typename T, typename A = Accumulator<T>>
 SparseMatrix sum_by_sorting(std::span<const SparseMatrix> matrices) {
   std::vector<Entry<A>> entries;
@@ -259,7 +259,7 @@ SparseMatrix sum_by_sorting(std::span<const SparseMatrix> matrices) {
     }
   }
   std::ranges::stable_sort(entries, {}, &Entry<A>::place);
-  std::size_t count = 0;  // of those that are made up
+  std::size_t count = 0;  // number of merged entries
   for (const Entry<A>& entry : entries) {
     if (count != 0 && entries[count - 1].place() == entry.place()) {
       A& value = entries[count - 1].value;
@@ -280,7 +280,7 @@ SparseMatrix sum_by_sorting(std::span<const SparseMatrix> matrices) {
   return {layout, std::move(bytes)};
 }
 
-// Whether sorting the entries takes less than going through all rows.
+// Returns whether sorting the entries takes less time than visiting all rows.
 bool is_mostly_empty(std::span<const SparseMatrix> matrices) {
   const SparseLayout& shape = matrices[0].layout();
   const std::size_t entries = 8 * entries_of(matrices) + 1024;

@@ -7,8 +7,8 @@
 
 namespace hocket::composed {
 
-// Folds matrices of one format and element type, first to last. Throws InvalidArgument where an
-// index points out of its matrix. Shapes must fit.
+// Combines matrices of one format and element type, first to last. Throws InvalidArgument if an
+// index is outside its matrix. Shapes must fit.
 SparseMatrix fold(std::span<const SparseMatrix> matrices, SparseOp op);
 
 }  // namespace hocket::composed

@@ -1,4 +1,4 @@
-// The v-forms: where counts are not given, one small call asks for them first.
+// The v-forms. If counts are not given, one small call gathers them first.
 
 #include "calls/call/operation.h"
 #include "calls/world/communicator_impl.h"
@@ -20,7 +20,7 @@ Counts counts_for_all(world::CommunicatorImpl& impl, Kind kind) {
   return impl.before_call(kind, [&] { return Counts(static_cast<std::size_t>(impl.size())); });
 }
 
-// Asks every rank for its count. Recorded as the call that it serves.
+// Gathers every rank's count. The record shows the call that needs it.
 Counts ask_all(world::CommunicatorImpl& impl,
                Kind kind,
                std::size_t mine,
@@ -34,7 +34,7 @@ Counts ask_all(world::CommunicatorImpl& impl,
   return all;
 }
 
-// A request whose missing counts have been asked for; keeps them.
+// A request with its gathered counts, which it owns.
 struct Complete {
   call::Request request;
   Counts counts;

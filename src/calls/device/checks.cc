@@ -30,8 +30,8 @@ DevicePlan DeviceCalls::prepare(const call::Request& request, call::CallStorage&
   return plan;
 }
 
-// Finds symmetric arrays by their address. The result is part of the signature, so that all ranks
-// agree: on each of them peers write to the same place of the same block.
+// Finds symmetric arrays by their address. Peers write to the same place of the same block on all
+// ranks. So the result is part of the signature, on which all ranks agree.
 void DeviceCalls::find_symmetric(DevicePlan& plan) const {
   const engine::Kind kind = plan.call.signature.kind;
   if (!engine::all_take_alike(kind)) return;

@@ -24,8 +24,8 @@ constexpr auto kTick = milliseconds(10);
 constexpr auto kActive = milliseconds(500);
 // Interval of looks while a replayed graph may be running, which is not announced.
 constexpr auto kIdleTick = milliseconds(50);
-// The time in which a call may still succeed after the loss of a peer that it may need: a sudden
-// loss, or a clean exit.
+// The time in which a call may still succeed after the loss of a peer that it may need. The first
+// is for a sudden loss, the second for a clean exit.
 constexpr auto kDiedGrace = milliseconds(5);
 constexpr auto kLeftGrace = milliseconds(300);
 

@@ -15,12 +15,12 @@ using engine::Task;
 
 namespace {
 
-// What an all-to-all in place copies aside at a time; stays in a second-level cache.
+// Bytes that an all-to-all in place copies at a time. They fit into a second-level cache.
 constexpr std::size_t kSwapBytes = 256 * 1024;
-// Of a chunk that no array is longer than.
+// A chunk size that is longer than any array.
 constexpr std::size_t kNoChunks = std::numeric_limits<std::size_t>::max() / 2;
 
-// Of one length or, in the v-forms, listed.
+// Returns equal parts or, for v-forms, listed parts.
 Parts parts_of(const Call& call, const engine::PartsView& listed) {
   return is_listed(call.signature.kind) ? Parts::listed(listed)
                                         : Parts::equal(bytes_of(call.signature));
@@ -36,7 +36,7 @@ Tuning across_hosts(std::span<const int> hosts, const Choices& forced) {
   return tuning;
 }
 
-// What the algorithms are begun with.
+// The arguments of an algorithm.
 struct AlgorithmEngine::Begun {
   const Endpoint& at;
   const Call& call;
@@ -48,7 +48,8 @@ struct AlgorithmEngine::Begun {
   std::size_t swap() const noexcept { return std::min(tuning.scratch_bytes, kSwapBytes); }
   engine::Prefix prefix() const noexcept { return engine::row_of(call.signature.kind).prefix; }
 
-  // Where arrays are whole; have a part for each rank; are this rank's part.
+  // Return the arrays of a call: complete arrays, arrays with a part for each rank, and this rank's
+  // part.
   Whole whole() const { return {in(), out(), bytes_of(call.signature)}; }
   const std::byte* in() const { return static_cast<const std::byte*>(call.in); }
   std::byte* out() const { return static_cast<std::byte*>(call.out); }

@@ -1,4 +1,4 @@
-// Every collective over any PointToPoint: the floor that each carrier of messages has from the
+// All collectives over any PointToPoint. So every carrier of messages has all collectives from the
 // start.
 #pragma once
 
@@ -12,35 +12,37 @@
 
 namespace hocket::algorithm {
 
-// What the choice of algorithms and the estimate of their time go by. A value, equal on all ranks.
+// The parameters for the choice of algorithms and the estimate of their times. A value, equal on
+// all ranks.
 struct Tuning {
   NetworkCosts network = kSharedMemory;
-  // Whether reductions of floats are made in ascending rank order, which rules some algorithms out.
+  // Reductions of floats are made in ascending rank order, which excludes some algorithms.
   bool ordered = true;
-  // Whatever they cost, these; also where `ordered` rules them out.
+  // Algorithms to use in any case, even if `ordered` excludes them.
   Choices forced = {};
-  // What it carries: all, or what other engines leave.
+  // The kinds to carry: all kinds, or those that other engines leave.
   engine::KindSet kinds = engine::KindSet::where(engine::is_carried);
-  // Memory of a task, where lengths do not dictate it.
+  // Approximate memory of a task, if lengths do not determine it.
   std::size_t scratch_bytes = 1024 * 1024;
-  // Of what pipelines are made of.
+  // Size of the chunks of pipelines.
   std::size_t chunk_bytes = 128 * 1024;
 
   Pieces pieces() const noexcept { return {.chunk = chunk_bytes, .scratch = scratch_bytes}; }
 };
 
-// Between hosts each long message first asks whether it may come.
+// Between hosts every long message sends a request first, so chunks are longer.
 inline constexpr std::size_t kChunkAcross = 1024 * 1024;
 
-// For straight algorithms between hosts: the ranks of a host share its way out.
+// Returns the tuning of direct algorithms between hosts. The ranks of a host share its network
+// port.
 Tuning across_hosts(std::span<const int> hosts, const Choices& forced);
 
-// See engine::CollectiveEngine. Host memory only; symmetric arrays are taken as ordinary ones.
-// Reductions are made in the accumulation type and rounded once, whatever the algorithm; where
-// Tuning::ordered, in ascending rank order, so that the bits of a result depend neither on the
-// carrier nor on the algorithm.
+// See engine::CollectiveEngine. Supports host memory only; symmetric arrays are used as ordinary
+// ones. Reductions use the accumulation type and round once, with every algorithm. With
+// Tuning::ordered they are made in ascending rank order. Then the bits of a result depend neither
+// on the carrier nor on the algorithm.
 //
-// Messages carry the call's number and signature in their tags. The carrier must outlive the
+// The tags of messages contain the call's number and signature. The carrier must outlive the
 // engine.
 class AlgorithmEngine final : public engine::CollectiveEngine {
  public:
@@ -53,7 +55,7 @@ class AlgorithmEngine final : public engine::CollectiveEngine {
   std::optional<engine::Score> score(const engine::Signature& signature) const noexcept override;
   engine::Task start(const engine::Call& call) override;
 
-  // What is used for a call: the forced one, or the one that is predicted to take the least time.
+  // The algorithm for a call: the forced one, or the one with the lowest predicted time.
   struct Choice {
     Algorithm algorithm;
     double microseconds;
@@ -62,7 +64,7 @@ class AlgorithmEngine final : public engine::CollectiveEngine {
 
  private:
   struct Begun;
-  struct Starts;  // one a way
+  struct Starts;  // one for each way
 
   engine::PointToPoint& carrier_;
   engine::GroupFacts facts_;

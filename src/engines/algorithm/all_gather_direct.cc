@@ -4,7 +4,7 @@
 
 namespace hocket::algorithm {
 
-// Everybody begins with another one, so that nobody is sent everything at once.
+// Each rank begins with another peer, so that no rank receives everything at once.
 engine::Task direct_all_gather(Endpoint at, std::span<const std::byte> own, Array out) {
   place(out.part(at.rank()), own);
   const std::span<const std::byte> sent = out.part(at.rank());

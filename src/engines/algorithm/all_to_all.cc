@@ -2,7 +2,8 @@
 
 namespace hocket::algorithm {
 
-// Whether a rank works in place is its own affair, so that parts are cut as those ranks cut them.
+// A peer may work in place without this rank knowing. So parts are cut as in the in-place
+// algorithm.
 engine::Task pairwise_all_to_all(Endpoint at, ConstArray in, Array out, std::size_t scratch_bytes) {
   const std::size_t size = whole_elements(scratch_bytes, at.element());
   place(out.part(at.rank()), in.part(at.rank()));

@@ -3,13 +3,13 @@
 
 namespace hocket::algorithm {
 
-// Block i is what has to go i ranks ahead. In the round of a bit, blocks whose number has it move
-// that far; a block that has moved by all of its number's bits is where it belongs.
+// Block i must move i ranks ahead. In the round of a bit, blocks whose number has that bit set move
+// by its value. A block that has moved by all of its bits has arrived.
 engine::Task bruck_all_to_all(Endpoint at, const std::byte* in, std::byte* out, std::size_t share) {
   const auto n = static_cast<std::size_t>(at.size());
   const Scratch memory(2 * n * share);
   std::byte* blocks = memory.get();
-  std::byte* leaving = blocks + n * share;  // floor(n / 2) of the blocks at most
+  std::byte* leaving = blocks + n * share;  // at most floor(n / 2) blocks
   std::byte* arriving = leaving + n / 2 * share;
   const auto block = [&](std::size_t i) { return std::span{blocks + i * share, share}; };
   for (std::size_t i = 0; i < n; ++i) {

@@ -4,7 +4,7 @@
 namespace hocket::algorithm {
 namespace {
 
-// Swaps the same range of two ranks' arrays, through `copy`; both sides cut it alike.
+// Exchanges the same range of two ranks' arrays, through `copy`. Both sides cut it in the same way.
 engine::Task swap_part(Endpoint at,
                        int peer,
                        std::span<std::byte> part,

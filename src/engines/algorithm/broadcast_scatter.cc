@@ -2,8 +2,8 @@
 
 namespace hocket::algorithm {
 
-// The root's own array goes round the ring too, onto itself: one code for all ranks, at no cost in
-// time, since everybody else waits for as much.
+// The root's array also goes around the ring, onto itself. So all ranks run the same code. It costs
+// no time, because the other ranks wait as long anyway.
 engine::Task scatter_broadcast(Endpoint at, Whole array, int root) {
   const Parts parts = Parts::split(array.bytes / at.element(), at.element(), at.size());
   const Array out{array.out, parts};

@@ -2,8 +2,8 @@
 
 namespace hocket::algorithm {
 
-// All receives are posted at once, as the chunks lie where they belong; each is sent on when it has
-// come.
+// All receives are posted at once, because each chunk has its place. A chunk is forwarded when it
+// has arrived.
 engine::Task tree_broadcast(
     Endpoint at, Whole array, int root, TreeShape shape, std::size_t chunk_bytes) {
   const int number = wrap(at.rank() - root, at.size());

@@ -13,11 +13,11 @@ using engine::Task;
 
 namespace {
 
-// What the parts of all ranks may take on each, and a part at the least and the most.
+// Memory for the parts of all ranks on each rank, and the minimum and maximum size of a part.
 constexpr std::size_t kRoom = std::size_t{64} << 20;
 constexpr std::size_t kLeastPart = std::size_t{64} << 10;
 constexpr std::size_t kMostPart = std::size_t{1} << 20;
-// Of what a rank says of its fault.
+// Maximum length of the text of a fault.
 constexpr std::size_t kMostText = 1000;
 
 void copy(std::span<std::byte> out, std::span<const std::byte> in) noexcept {
@@ -52,7 +52,7 @@ ByOperator::ByOperator(const What& what)
 
 bool ByOperator::is_scattered() const noexcept { return what_.kind == Kind::kReduceScatter; }
 
-// What rank i combines of a round; of reduce_scatter, of its share.
+// Returns the part of a round that rank i combines. For reduce_scatter it is a part of its share.
 ByOperator::UnitRange ByOperator::part_of_round(UnitRange round, std::size_t i) const noexcept {
   if (is_scattered()) return round;
   const UnitRange part = part_of(round.count, n_, i);
@@ -67,7 +67,7 @@ std::span<const std::byte> ByOperator::given_to(std::size_t i,
   return {in + (share + part.first) * what_.unit_bytes, length(part)};
 }
 
-// Nothing where rank i has nothing for this one.
+// Returns the memory for the result of rank i. Empty if rank i has no result for this rank.
 std::span<std::byte> ByOperator::taken_from(std::size_t i, std::byte* out, UnitRange round) const {
   if (is_scattered() && i != me_) return {};
   if (what_.kind == Kind::kReduce && what_.rank != what_.root) return {};
@@ -89,7 +89,7 @@ Task ByOperator::carry(
   }
 }
 
-// Everybody's part that is this rank's, as rows.
+// Collects this rank's part of all arrays, as rows.
 Task ByOperator::exchange(const Endpoint& at,
                           const std::byte* in,
                           UnitRange round,
@@ -108,7 +108,7 @@ Task ByOperator::exchange(const Endpoint& at,
   co_await at.completed(under_way);
 }
 
-// What has gone wrong; empty: nothing.
+// Returns the error of the function. Empty: it succeeded.
 std::string ByOperator::combined(const Combine& combine, UnitRange mine) {
   if (mine.count == 0) return {};
   try {
@@ -129,7 +129,7 @@ std::string ByOperator::combined(const Combine& combine, UnitRange mine) {
   }
 }
 
-// Row i becomes what rows 0 to i are, combined.
+// Replaces row i by the combination of rows 0 to i.
 void ByOperator::combine_prefixes(const Combine& combine, UnitRange mine) {
   const std::span<std::byte> so_far = std::span(so_far_).first(length(mine));
   copy(so_far, row(0, mine));
@@ -140,7 +140,7 @@ void ByOperator::combine_prefixes(const Combine& combine, UnitRange mine) {
   }
 }
 
-// The results, and in front of them whether there are any.
+// Sends the results. A flag in front of them says whether there are any.
 Task ByOperator::hand_out(
     const Endpoint& at, std::byte* out, UnitRange round, UnitRange mine, const std::string& own) {
   const auto for_rank = [&](std::size_t i) -> std::span<std::byte> {
@@ -173,7 +173,7 @@ Task ByOperator::hand_out(
   co_await at.completed(under_way);
 }
 
-// Nothing is sent where all went well, which all know.
+// Sends nothing if all ranks succeeded, which all know.
 Task ByOperator::hear_faults(const Endpoint& at, const std::string& own, Fault& fault) {
   const auto first = std::ranges::find_if(told_, [](std::uint64_t length) { return length != 0; });
   if (first == told_.end()) co_return;

@@ -1,6 +1,6 @@
-// Reductions by a function of the program's own, over messages, in rounds: the ranks exchange, so
-// that each has its part of everybody's array; each combines these; they tell each other whether
-// that went well; the results go where they belong.
+// Reductions by a function of the program, over messages. In each round the ranks exchange data, so
+// that each has its part of all arrays, and combine it. Then they report success or failure, and
+// send the results to the ranks that need them.
 #pragma once
 
 #include <cstddef>
@@ -14,32 +14,32 @@
 
 namespace hocket::algorithm {
 
-// A resource: one rank's memory for calls of one size, one at a time. Whatever is counted in units
-// is called `units`: what is combined together, a byte or many.
+// A resource: one rank's memory for calls of one size, one at a time. A unit is the smallest group
+// of bytes that is combined together. Names with `units` count units.
 class ByOperator {
  public:
-  // all_reduce, reduce, reduce_scatter, scan or exscan.
+  // The parameters of an all_reduce, reduce, reduce_scatter, scan or exscan.
   struct What {
     engine::Kind kind = engine::Kind::kAllReduce;
     int root = 0;
-    std::size_t units = 0;  // of the whole array; of reduce_scatter of a share
+    std::size_t units = 0;  // of the whole array; for reduce_scatter, of one share
     std::size_t unit_bytes = 1;
     int rank = 0;
     int size = 1;
   };
-  // Which rank's function has failed, the lowest of several, and how; -1: none.
+  // The rank whose function has failed (the lowest of several), and its error. -1: none.
   struct Fault {
     int rank = -1;
     std::string text;
   };
-  // Replaces each unit at the left by itself and what is at the right, combined.
+  // Replaces each unit at `left` by its combination with the unit at `right`.
   using Combine = std::function<void(std::byte* left, const std::byte* right, std::size_t units)>;
 
-  // All memory that it takes.
+  // Allocates all memory of the calls.
   explicit ByOperator(const What& what);
 
-  // `out` may be `in`. `combine` and `fault`, which all ranks come to alike, must outlive the task.
-  // Where there is a fault the arrays hold anything.
+  // Makes a call. `out` may be `in`. `combine` and `fault` must outlive the task. All ranks get the
+  // same `fault`. After a fault the contents of the arrays are undefined.
   engine::Task carry(
       Endpoint at, const std::byte* in, std::byte* out, const Combine& combine, Fault& fault);
 
@@ -71,7 +71,7 @@ class ByOperator {
   const std::size_t me_;
   std::size_t rounds_ = 1;
   std::vector<std::byte> rows_, so_far_;
-  std::vector<std::uint64_t> told_;  // by rank: how long is what it says of its fault; 0: none
+  std::vector<std::uint64_t> told_;  // by rank: length of the text of its fault; 0: no fault
 };
 
 }  // namespace hocket::algorithm

@@ -1,4 +1,4 @@
-// Which algorithms there are for each collective, and what they are called.
+// The list of the algorithms for each collective, and their names.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,8 @@
 
 namespace hocket::algorithm {
 
-// Ways; one name may stand for like ways of several collectives. See algorithms.h.
+// The algorithms. One name may stand for similar algorithms of several collectives. See
+// algorithms.h.
 enum class Algorithm : std::uint8_t {
   kDissemination,
   kBinomial,
@@ -33,17 +34,17 @@ enum class Algorithm : std::uint8_t {
   kScattered,
 };
 inline constexpr std::size_t kAlgorithmCount = 15;
-// "recursive_doubling".
+// Returns the name: "recursive_doubling".
 std::string_view name_of(Algorithm algorithm) noexcept;
 
-// A way to do a collective. `ordered`: reductions are made in ascending order of the ranks,
-// whatever their elements are.
+// An algorithm for one kind. `ordered`: it makes reductions in ascending rank order for all element
+// types.
 struct Way {
   engine::Kind kind;
   Algorithm algorithm;
   bool ordered = true;
 };
-// All that there are, sorted by kind; on equal cost the first one of a kind is taken.
+// The complete list, sorted by kind. If costs are equal, the first one of a kind is taken.
 inline constexpr std::array kWays{
     Way{engine::Kind::kBarrier, Algorithm::kDissemination},
 
@@ -102,12 +103,12 @@ inline constexpr std::array kWays{
     Way{engine::Kind::kScatterV, Algorithm::kLinear},
     Way{engine::Kind::kAllToAllV, Algorithm::kPairwise},
 };
-// All ways of one kind, at least one for what engines carry; none for the rest.
+// Returns all ways of one kind: at least one for kinds that engines carry, and none for others.
 std::span<const Way> ways_of(engine::Kind kind) noexcept;
 
-// Something for each way that there is: what it costs, how it is started. A row may be of several
-// kinds that are done alike. Compiles only where each of kWays has one row, and no row is of any
-// other. A value.
+// A table with a value for each way, such as its cost or its start function. A row may serve
+// several kinds that are handled in the same way. It compiles only if each of kWays has exactly one
+// row, and no row is for another way. A value.
 template <typename Value>
 class WayTable {
  public:
@@ -126,7 +127,7 @@ class WayTable {
       if (!has_[place_of(way.kind, way.algorithm)]) throw "a way has no row";
     }
   }
-  // Of a way that there is.
+  // Returns the value of an existing way.
   constexpr const Value& of(engine::Kind kind, Algorithm algorithm) const noexcept {
     return values_[place_of(kind, algorithm)];
   }
@@ -149,10 +150,10 @@ class WayTable {
   std::array<bool, engine::kKindCount * kAlgorithmCount> has_{};
 };
 
-// Whether the order in which elements are added up can show in the result.
+// Returns whether the order of additions can affect the result.
 bool order_matters(const engine::Signature& signature) noexcept;
 
-// Which algorithms are to be used, whatever they cost. A value; absent: the cost model's choice.
+// The algorithms that are forced by the user. A value. Absent: the cost model chooses.
 class Choices {
  public:
   std::optional<Algorithm> of(engine::Kind kind) const noexcept {
@@ -162,9 +163,10 @@ class Choices {
     chosen_[static_cast<std::size_t>(kind)] = algorithm;
   }
 
-  // Of HOCKET_ALGORITHM, which is `text`: names with commas, each for all collectives that have it,
-  // or "COLLECTIVE=NAME" for one; later ones win. Throws InvalidArgument for a name that there is
-  // not, or not for that collective, and lists those that there are.
+  // Parses `text`, the value of HOCKET_ALGORITHM: names separated by commas. A name applies to all
+  // collectives that have it. "COLLECTIVE=NAME" applies to one. Later entries win. Throws
+  // InvalidArgument, with the list of valid names, for an unknown name or one that the collective
+  // does not have.
   static Choices parse(std::string_view text);
 
  private:

@@ -1,9 +1,13 @@
-// The power of two in a number of ranks. Pure functions.
+// Reduces a number of ranks to a power of two. Pure functions.
 //
 // Algorithms that pair ranks by the bits of their numbers run on a core of 2^k ranks, the largest
-// power of two that n has room for. Each of the others stands next to a rank of the core that
-// speaks for it: of the first 2 * (n - 2^k) ranks the odd ones are in the core, and speak for the
-// one before them. Consecutive core numbers speak for consecutive ranks.
+// power of two with 2^k <= n. Each excess rank is represented by a neighbour in the core. Among the
+// first 2 * (n - 2^k) ranks, the odd ones are in the core and represent the rank before them. So
+// consecutive core numbers represent consecutive ranks.
+//
+//   n = 6:   rank           0    1    2    3    4    5
+//            core number         0         1    2    3
+//            represents          0,1       2,3  4    5
 #pragma once
 
 #include <bit>
@@ -13,10 +17,10 @@ namespace hocket::algorithm {
 constexpr int core_size(int n) noexcept {
   return static_cast<int>(std::bit_floor(static_cast<unsigned>(n)));
 }
-// Ranks that are too many.
+// Returns the number of excess ranks.
 constexpr int core_excess(int n) noexcept { return n - core_size(n); }
 
-// The core's number of a rank, or -1 for one that another speaks for.
+// Returns the core number of a rank, or -1 for an excess rank.
 constexpr int core_number(int rank, int n) noexcept {
   const int paired = 2 * core_excess(n);
   if (rank >= paired) return rank - paired / 2;
@@ -26,13 +30,13 @@ constexpr int core_rank(int number, int n) noexcept {
   const int excess = core_excess(n);
   return number < excess ? 2 * number + 1 : number + excess;
 }
-// The first rank that the core's `number` speaks for; of `core_size(n)`: n.
+// Returns the first rank that a core number represents. For core_size(n) it returns n.
 constexpr int core_first(int number, int n) noexcept {
   const int excess = core_excess(n);
   return number < excess ? 2 * number : number + excess;
 }
-// Who speaks for `rank`, which is not in the core; for whom it speaks, where there is somebody: the
-// other of the two, or -1.
+// Returns the other rank of a pair: for an excess rank its representative, for a core rank the
+// excess rank that it represents. -1: none.
 constexpr int core_companion(int rank, int n) noexcept {
   return rank < 2 * core_excess(n) ? rank ^ 1 : -1;
 }

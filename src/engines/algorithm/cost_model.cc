@@ -15,21 +15,23 @@ using engine::Signature;
 
 namespace {
 
-// What is kept for the next call (see Scratch), and microseconds that a byte beyond costs.
+// The memory that is cached for the next call (see Scratch), and the microseconds for each byte
+// beyond.
 constexpr double kKeptBytes = 32 * 1024 * 1024;
 constexpr double kPageFaults = 3e-4;
-// The same for a byte that is folded when it has left the caches again; measured between two hosts.
+// The microseconds for each byte that is reduced after it has left the caches, measured between two
+// hosts.
 constexpr double kLeftCaches = 1e-4;
 
-// Bytes of a partial result for one of the array; see Partial.
+// Returns the size ratio of a partial result to the array's elements; see Partial.
 double widening(const Signature& s) noexcept {
   if (s.op != ReduceOp::kSum && s.op != ReduceOp::kAvg && s.op != ReduceOp::kProduct) return 1;
   return static_cast<double>(size_of(core::accumulation_type(s.dtype, s.op))) /
          static_cast<double>(size_of(s.dtype));
 }
 
-// The words of the formulas: m is the array of the kinds that have one on each rank, else a rank's
-// share; all is n shares.
+// The terms of the formulas. m is the array, for kinds with one on each rank, or else a rank's
+// share. all is n shares.
 class Terms {
  public:
   Terms(const Signature& s, int n, const NetworkCosts& net, const Pieces& pieces)
@@ -49,34 +51,34 @@ class Terms {
     excess_ = core_excess(n) > 0 ? 1 : 0;
   }
 
-  // What each way takes.
+  // The time of each way.
   struct OfWays;
 
  private:
   double message(double bytes) const { return net_.alpha + net_.beta * bytes; }
-  // One that is folded when it has come; partial results may be wider.
+  // A message that is reduced after its arrival. Partial results may be wider.
   double folded(double bytes) const {
     return net_.alpha + (net_.beta + net_.gamma) * wide_ * bytes;
   }
-  // The same between ranks of which each has one to send to and one to hear from.
+  // The same if each rank sends to one rank and receives from one.
   double passed(double bytes) const { return net_.alpha + beta_next_ * bytes; }
   double passed_folded(double bytes) const {
     return net_.alpha + (beta_next_ + net_.gamma) * wide_ * bytes;
   }
-  // n - 1 messages at once, through one rank.
+  // n - 1 messages at the same time, through one rank.
   double fan(double bytes_each) const {
     return net_.alpha + peers_ * (net_.overhead + net_.beta * bytes_each);
   }
   double copied(double bytes) const { return net_.gamma * bytes; }
-  // Scratch memory: much of it comes from the system page by page, each time anew.
+  // New scratch memory. The system provides much of it page by page, every time.
   double fresh(double bytes) const { return bytes > kKeptBytes ? kPageFaults * bytes : 0; }
-  // A step of the ring that folds: all of it is under way at once.
+  // A step of the ring that reduces; all of its data is in flight at once.
   double ring_step(double bytes) const {
     const double left = wide_ * bytes > scratch_ ? kLeftCaches * wide_ * bytes : 0;
     return passed_folded(bytes) + left;
   }
-  // Everybody's version of a share of `bytes`, collected from all at once in as many rounds as
-  // there is memory for, of which two are under way.
+  // Collects all versions of a share of `bytes`, from all ranks at once. Memory limits the size of
+  // a round, and two rounds are in progress.
   double collected(double bytes) const {
     const std::size_t lane = lane_bytes(static_cast<std::size_t>(scratch_),
                                         static_cast<std::size_t>(std::max(1.0, peers_)));
@@ -85,7 +87,7 @@ class Terms {
     return net_.alpha + peers_ * (rounds * net_.overhead + net_.beta * bytes) +
            copied(bytes * peers_);
   }
-  // Down or up a tree in chunks, where a rank serves two.
+  // Down or up a tree in chunks, when a rank has two children.
   double tree(double bytes, bool folds) const {
     const double chunks = std::max(1.0, std::ceil(bytes / chunk_));
     const double step = folds ? folded(bytes / chunks) : message(bytes / chunks);
@@ -97,7 +99,7 @@ class Terms {
     const double step = folds ? passed_folded(bytes / chunks) : passed(bytes / chunks);
     return (peers_ + chunks - 1) * step;
   }
-  // What halving costs on arrays of `bytes`, the folding of excess ranks included.
+  // Halving of arrays of `bytes`, including the reduction of excess ranks.
   double halving(double bytes) const {
     const double swapped = bytes * (core_ - 1) / core_;
     return excess_ * folded(bytes) + core_log_ * net_.alpha + folded(swapped) - net_.alpha;
@@ -106,7 +108,7 @@ class Terms {
     const double swapped = bytes * (core_ - 1) / core_;
     return core_log_ * net_.alpha + net_.beta * swapped + excess_ * message(bytes);
   }
-  // All shares come to all, or to one, in rounds, and are copied once.
+  // All shares go to all ranks, or to one, in rounds, and are copied once.
   double gathered() const {
     return log_ * net_.alpha + peers_ * net_.beta * m_ + copied(all_) + fresh(all_);
   }

@@ -3,8 +3,8 @@
 
 namespace hocket::algorithm {
 
-// Number 0 is the root; what number v has collected are the parts of v and of those that follow it.
-// The root's collection is turned into rank order at the end, unless it is in order already.
+// Number 0 is the root. The collection of number v has the parts of v and of its subtree, which
+// follows v. At the end the root's collection is rotated into rank order if necessary.
 engine::Task binomial_gather(Endpoint at,
                              std::span<const std::byte> own,
                              std::byte* out,

@@ -1,4 +1,4 @@
-// What algorithms share that add up by the bits of the ranks' numbers; see cores.h.
+// Steps of algorithms that reduce by the bits of the ranks' numbers; see cores.h.
 #pragma once
 
 #include <cstddef>
@@ -11,41 +11,42 @@
 
 namespace hocket::algorithm {
 
-// Where the core's numbers have their elements in an array of partial results whose parts lie one
-// after the other. A value.
+// The positions of the core numbers' elements in an array of partial results whose parts follow
+// each other. A value.
 class CoreLayout {
  public:
-  // `counts`: elements of each rank.
+  // `counts` has the elements of each rank.
   static CoreLayout of_ranks(std::span<const std::size_t> counts);
-  // Of n ranks that have `each`.
+  // Makes the layout of n ranks with `each` elements.
   static CoreLayout of_equal(std::size_t each, int n);
-  // An even cut of `count` elements among the core's numbers.
+  // Cuts `count` elements equally among the core numbers.
   static CoreLayout even(std::size_t count, int n);
 
-  // Those of the numbers [first, end).
+  // Returns the elements of the core numbers [first, end).
   Range between(int first, int end) const noexcept {
     const std::size_t from = at(first);
     return {from, at(end) - from};
   }
 
  private:
-  // Where those of `number` begin; of the one after the last: where all end.
+  // Returns the position of a core number's elements. For the number after the last one, it is the
+  // end.
   std::size_t at(int number) const noexcept;
 
   int n_ = 1;
   bool is_even_ = false;
-  std::size_t count_ = 0;        // even: of all; equal: of a rank
-  std::vector<std::size_t> at_;  // else empty
+  std::size_t count_ = 0;        // even: of all ranks; equal: of one rank
+  std::vector<std::size_t> at_;  // empty for the other two layouts
 };
 
-// Ranks outside the core send `work`, `count` partial results, to those who speak for them, who add
-// them to theirs. `scratch` has room for as many.
+// Ranks outside the core send `work`, `count` partial results, to their representatives, which add
+// them to their own. `scratch` has space for as many.
 engine::Task fold_into_core(
     Endpoint at, Partial partial, std::byte* work, std::size_t count, std::byte* scratch);
 
-// In the core alone: afterwards `work` holds the complete results of this rank's number. `scratch`
-// has room for as much as `work`; messages are cut into chunks, so that one is added while the next
-// one comes.
+// Reduces within the core. Afterwards `work` has the complete results of this rank's number.
+// `scratch` has the size of `work`. Messages are cut into chunks, so that one chunk is added while
+// the next one arrives.
 engine::Task halve(Endpoint at,
                    Partial partial,
                    std::byte* work,

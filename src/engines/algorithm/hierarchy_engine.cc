@@ -17,16 +17,16 @@ using engine::Task;
 
 namespace {
 
-// All lanes share their host's way out, so that to each of them a byte costs as much more.
+// All lanes share their host's network port, so each byte costs a lane as much more.
 Tuning of_lane(Tuning across, int lanes) {
   across.network.beta *= lanes;
   return across;
 }
 
-// Of one call on one level.
+// Maximum number of parts of one call on one level.
 constexpr std::uint64_t kMostParts = 16;
 
-// What tells parts of different calls apart that look alike.
+// Returns a hash that distinguishes the parts of different calls with equal signatures.
 std::uint64_t mark_of(const Call& call) noexcept {
   const Signature& s = call.signature;
   std::uint64_t hash = mix(base::kHashSeed, call.sequence);
@@ -78,7 +78,7 @@ HierarchyEngine::HierarchyEngine(engine::PointToPoint& carrier,
   lane_->alone = make(1);
 }
 
-// What the levels' parts of a call take, each by its best algorithm.
+// The times of the levels' parts of a call, each with its best algorithm.
 struct HierarchyEngine::Costs {
   const HierarchyTuning& tuning;
   const HostMap& map;
@@ -94,7 +94,7 @@ struct HierarchyEngine::Costs {
   std::uint64_t share() const { return s.count / lanes; }
   std::uint64_t hosts() const { return static_cast<std::uint64_t>(map.hosts()); }
   std::uint64_t most() const { return static_cast<std::uint64_t>(map.most()); }
-  // Elements of all ranks' shares.
+  // Returns the elements of all ranks' shares.
   std::uint64_t all() const { return s.count * static_cast<std::uint64_t>(map.ranks()); }
 
  private:
@@ -111,8 +111,8 @@ struct HierarchyEngine::Costs {
   }
 };
 
-// The levels' times one after the other, of the host with the most ranks, as all must come to one
-// result. What carries messages of the host's memory is taken to be AlgorithmEngine's model.
+// The sum of the levels' times, for the host with the most ranks, because all ranks must get the
+// same sum. Messages in a host's memory are estimated with AlgorithmEngine's model.
 struct HierarchyEngine::Ways {
   using Cost = double (*)(const Costs&);
   using Start = Task (HierarchyEngine::*)(Call);
@@ -181,7 +181,7 @@ struct HierarchyEngine::Ways {
 
 std::optional<Score> HierarchyEngine::score(const Signature& s) const noexcept {
   if (s.memory != MemoryKind::kHost || map_->hosts() < 2) return std::nullopt;
-  if (map_->most() == 1) return std::nullopt;  // there is but one level
+  if (map_->most() == 1) return std::nullopt;  // there is only one level
   if (!Ways::kCarries.has(s.kind) || tuning_.straight.of(s.kind)) return std::nullopt;
   if (is_prefix(s.kind) && !map_->is_in_order()) return std::nullopt;
   const auto lanes = static_cast<std::uint64_t>(lanes_for(bytes_of(s)));
@@ -192,8 +192,8 @@ Task HierarchyEngine::start(const Call& call) {
   return (this->*Ways::kOf[call.signature.kind].start)(call);
 }
 
-// Parts are numbered by the call that they are of: a call that was refused, or that another engine
-// has carried, has none on some ranks.
+// Parts are numbered by their call. A call that was refused, or that another engine carried, has no
+// parts on some ranks.
 Task HierarchyEngine::on(Level& level, CollectiveEngine& engine, const Call& call, Call sub) {
   if (std::exchange(level.call, call.sequence) != call.sequence) level.parts = 0;
   sub.sequence = call.sequence * kMostParts + level.parts++;

@@ -1,4 +1,4 @@
-// Movement in levels: what leaves a host leaves it once.
+// Movement in levels: data leaves a host only once.
 
 #include "engines/algorithm/hierarchy_engine.h"
 #include "engines/algorithm/levels.h"
@@ -12,8 +12,8 @@ using engine::Kind;
 using engine::Signature;
 using engine::Task;
 
-// The root's host deals the array out to its lanes; each brings its share to its other hosts; all
-// hosts put the shares together.
+// The root's host distributes the array among its lanes. Each lane brings its share to the other
+// hosts. Then each host puts the shares together.
 Task HierarchyEngine::broadcast(Call call) {
   const Signature& s = call.signature;
   const int lanes = lanes_for(bytes_of(s));
@@ -53,8 +53,8 @@ Task HierarchyEngine::broadcast(Call call) {
                .own_bytes = parts.bytes(within_.rank)});
 }
 
-// Each host puts its block together; each lane swaps its pieces of the blocks with the other hosts;
-// each host puts the lanes' pieces together, which are then put where they belong.
+// Each host puts its block together. Each lane exchanges its pieces of the blocks with the other
+// hosts. Then each host puts the lanes' pieces together and copies them into place.
 Task HierarchyEngine::all_gather(Call call) {
   const Signature& s = call.signature;
   const std::size_t element = size_of(s.dtype);
@@ -118,9 +118,9 @@ Task HierarchyEngine::all_gather(Call call) {
       });
 }
 
-// By the first rank of each host, which has everything of its host: for short parts, where messages
-// between hosts cost more than bytes within them. Where all hosts have as many ranks, parts for all
-// hosts are alike, for which there are algorithms of fewer messages.
+// The first rank of each host collects all data of its host and exchanges it. This is for short
+// parts, where messages between hosts cost more than bytes within them. If all hosts have equally
+// many ranks, all parts are equal, and algorithms with fewer messages apply.
 Task HierarchyEngine::all_to_all(Call call) {
   const Signature& s = call.signature;
   const std::size_t share = bytes_of(s);
@@ -142,7 +142,7 @@ Task HierarchyEngine::all_to_all(Call call) {
       host_parts.push_back(neighbours * map_->members(h).size() * share);
     }
     const PartList by_host(host_parts);
-    // To each host: by sender, and of each by receiver.
+    // The data for each host, by sender and then by receiver.
     std::byte* next = packed.get();
     for (int h = 0; h < map_->hosts(); ++h) {
       for (std::size_t from = 0; from < neighbours; ++from) {
@@ -163,7 +163,7 @@ Task HierarchyEngine::all_to_all(Call call) {
                       .out = rows.get(),
                       .in_parts = by_host.view(),
                       .out_parts = by_host.view()});
-    // To each of this host: by rank.
+    // The data for each rank of this host.
     const std::byte* arrived = rows.get();
     for (int h = 0; h < map_->hosts(); ++h) {
       for (const int from : map_->members(h)) {

@@ -1,4 +1,4 @@
-// Reductions in levels: each host adds up its own, its lanes add up the hosts' sums.
+// Reductions in levels: each host adds up its arrays, and its lanes add up the hosts' sums.
 #include "engines/algorithm/hierarchy_engine.h"
 #include "engines/algorithm/levels.h"
 #include "engines/algorithm/partial.h"
@@ -108,13 +108,13 @@ Task HierarchyEngine::reduce(Call call) {
                .own_bytes = parts.bytes(within_.rank)});
 }
 
-// Each host's ranks combine theirs up to each of them; the lanes add up the host's arrays, and
-// those of the hosts before it, which then come before what each rank has.
+// The ranks of each host compute prefixes among themselves. The lanes add up the host's arrays, and
+// the sums of the hosts before it. Each rank combines these with its own prefix.
 Task HierarchyEngine::scan(Call call) {
   const Signature& s = call.signature;
   const Partial partial(s.dtype, s.op, engine::combined(s.kind, rank_, map_->ranks()));
   const std::size_t element = partial.element();
-  const bool is_first = s.kind == Kind::kExscan && local() == 0;  // nobody of its host before it
+  const bool is_first = s.kind == Kind::kExscan && local() == 0;  // no rank of its host before it
   const int lanes = lanes_for(bytes_of(s));
   const auto* in = static_cast<const std::byte*>(call.in);
   const Scratch wide(partial.is_plain() ? 0 : s.count * element);
@@ -171,8 +171,8 @@ Task HierarchyEngine::scan(Call call) {
   }
 }
 
-// The host adds up arrays that lie lane by lane, each lane's pieces by host; then every lane has
-// its hosts get their sums; then the host's ranks put together the block of their parts.
+// The host adds up arrays that are ordered by lane, and each lane's pieces by host. Then every lane
+// gives its hosts their sums. Then the host's ranks put together the block of their parts.
 Task HierarchyEngine::reduce_scatter(Call call) {
   const Signature& s = call.signature;
   const Partial partial(s.dtype, s.op, map_->ranks());

@@ -1,5 +1,5 @@
-// Who sits on which host, and how arrays are cut where hosts work together. Pure functions of what
-// all ranks know.
+// The hosts of the ranks, and the division of arrays among cooperating hosts. Pure functions of
+// facts that all ranks know.
 #pragma once
 
 #include <algorithm>
@@ -13,11 +13,11 @@
 
 namespace hocket::algorithm {
 
-// Hosts are numbered by their first ranks, a host's ranks in their order: its first one is local
-// number 0. A value.
+// Hosts are numbered by their first ranks. The ranks of a host have local numbers from 0, in rank
+// order. A value.
 class HostMap {
  public:
-  // `hosts`: a number for each rank's host, in whatever numbering.
+  // `hosts` has any number for each rank's host.
   explicit HostMap(std::span<const int> hosts) {
     std::unordered_map<int, std::size_t> known;
     host_of_.reserve(hosts.size());
@@ -39,14 +39,15 @@ class HostMap {
   const std::vector<int>& members(int host) const noexcept {
     return members_[static_cast<std::size_t>(host)];
   }
-  // Ranks of the host that has the fewest: so many lanes there can be, each with a rank of every
-  // host.
+  // Returns the number of ranks of the smallest host. It is the largest possible number of lanes,
+  // because a lane has a rank of every host.
   int fewest() const noexcept { return extreme(false); }
   int most() const noexcept { return extreme(true); }
   bool is_even() const noexcept { return fewest() == most(); }
-  // Whether every host's ranks follow one another.
+  // Returns whether the ranks of every host are consecutive.
   bool is_in_order() const noexcept { return std::is_sorted(host_of_.begin(), host_of_.end()); }
-  // Of the host that has the most of them: ranks whose next one, round the ring, is on another.
+  // Counts, for each host, the ranks whose successor in the ring is on another host. Returns the
+  // maximum.
   int most_crossings() const {
     std::vector<int> crossings(members_.size());
     for (std::size_t rank = 0; rank < host_of_.size(); ++rank) {
@@ -55,7 +56,7 @@ class HostMap {
     }
     return *std::max_element(crossings.begin(), crossings.end());
   }
-  // The ranks of a lane, by host.
+  // Returns the ranks of a lane, by host.
   std::vector<int> lane(int number) const {
     std::vector<int> ranks;
     for (const auto& host : members_) ranks.push_back(host[static_cast<std::size_t>(number)]);
@@ -76,7 +77,7 @@ class HostMap {
   std::vector<std::vector<int>> members_;
 };
 
-// How much each rank has. A value; one number where all have the same.
+// The size of each rank's part. A value. It is one number if all are equal.
 class RankParts {
  public:
   explicit RankParts(std::size_t each) : each_(each) {}
@@ -90,9 +91,8 @@ class RankParts {
   std::vector<std::size_t> parts_;
 };
 
-// The parts of all ranks, put together by host: what the ranks of a host have is one block, in
-// local order, and each block is cut evenly among the lanes. In whatever unit the parts have.
-// A value.
+// The parts of all ranks, arranged by host. The parts of a host's ranks form one block, in local
+// order. Each block is cut equally among the lanes. Units are those of the parts. A value.
 class HostBlocks {
  public:
   HostBlocks(const HostMap& map, RankParts parts, int lanes)
@@ -106,7 +106,7 @@ class HostBlocks {
 
   std::size_t part(int rank) const noexcept { return parts_.of(rank); }
   std::size_t block(int host) const noexcept { return blocks_[static_cast<std::size_t>(host)]; }
-  // Where a rank's part begins in its host's block.
+  // Returns the position of a rank's part in its host's block.
   std::size_t in_block(int rank) const noexcept {
     std::size_t at = 0;
     for (const int other : map_->members(map_->host_of(rank))) {
@@ -115,16 +115,16 @@ class HostBlocks {
     }
     return at;
   }
-  // A lane's piece of a host's block.
+  // Returns a lane's piece of a host's block.
   Range piece_of(int host, int lane) const noexcept { return even_part(block(host), lanes_, lane); }
-  // All pieces of a lane, by host, one after the other.
+  // Returns the total length of a lane's pieces, which follow each other by host.
   std::size_t lane_length(int lane) const noexcept {
     std::size_t length = 0;
     for (int host = 0; host < map_->hosts(); ++host) length += piece_of(host, lane).length;
     return length;
   }
-  // Calls `copy(rank, at, lane, place, length)` for each stretch that a rank's part and a lane's
-  // piece have in common: `at` in the part, `place` among the pieces of the lane.
+  // Calls `copy(rank, at, lane, place, length)` for each overlap of a rank's part with a lane's
+  // piece. `at` is the position in the part, and `place` the position among the pieces of the lane.
   template <typename Copy>
   void for_each_overlap(const Copy& copy) const {
     for (int lane = 0; lane < lanes_; ++lane) {

@@ -1,4 +1,4 @@
-// What the collectives of several levels are written with.
+// Helpers for collectives in levels.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace hocket::algorithm {
 
-// Parts that lie one after the other. A resource, as the views of it point to its memory.
+// Parts that follow each other. A resource, because its views point to its memory.
 class PartList {
  public:
   explicit PartList(std::vector<std::size_t> bytes) : bytes_(std::move(bytes)) {
@@ -34,7 +34,8 @@ class PartList {
   std::size_t total_ = 0;
 };
 
-// An even cut of `count` elements among the first `lanes` of `n`; nothing for the others. In bytes.
+// Returns the bytes of each of n ranks if `count` elements are cut equally among the first `lanes`
+// ranks.
 inline std::vector<std::size_t> lane_bytes(std::size_t count,
                                            std::size_t element,
                                            int lanes,
@@ -46,7 +47,7 @@ inline std::vector<std::size_t> lane_bytes(std::size_t count,
   return bytes;
 }
 
-// Elements of each rank's part, of a call of equal parts or one of listed ones.
+// Returns the elements of each rank's part, for equal or listed parts.
 inline RankParts elements_of_ranks(const engine::Call& call,
                                    const engine::PartsView& listed,
                                    int n) {

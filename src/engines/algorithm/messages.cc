@@ -6,9 +6,9 @@
 namespace hocket::algorithm {
 namespace {
 
-// Messages of different calls never pair, neither of one number nor of another: what ranks that
-// called different things sent each other stays where it is, and the communicator, which sees all
-// records, says who called what.
+// Messages of different calls are never matched, by their numbers and signatures. If ranks made
+// different calls, their messages stay unmatched. The communicator sees all records and reports the
+// difference.
 engine::Tag tag_of(const engine::Call& call) noexcept {
   const engine::Signature& s = call.signature;
   const std::uint64_t what =

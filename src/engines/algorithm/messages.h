@@ -1,12 +1,11 @@
-// What algorithms say messages with. An algorithm is a coroutine that posts messages and awaits
-// them:
+// The messages of algorithms. An algorithm is a coroutine that posts messages and awaits them:
 //
 //     Message in = at.recv(left, block);
 //     Message out = at.send(right, other_block);
 //     co_await at.completed(in, out);
 //
-// Messages are cancelled by going out of scope, so that destroying a pending task takes all of its
-// messages back before the memory they refer to goes away. Declare memory before messages.
+// A message is cancelled when it goes out of scope. So the destruction of a pending task cancels
+// all of its messages before their memory is freed. Declare memory before messages.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +21,8 @@
 
 namespace hocket::algorithm {
 
-// A resource: a message under way, or none. Movable. Destroying one under way cancels it, after
-// which nobody touches its bytes.
+// A resource: a message in progress, or none. It can be moved. The destructor cancels it; after
+// that its bytes are not accessed.
 class Message {
  public:
   Message() noexcept = default;
@@ -41,7 +40,7 @@ class Message {
   }
   ~Message() { cancel(); }
 
-  // True when complete, from then on. Throws engine::EnvelopeMismatch.
+  // Returns true once the message is complete. Throws engine::EnvelopeMismatch.
   bool complete() {
     if (carrier_ == nullptr) return true;
     if (!carrier_->test(id_)) return false;
@@ -58,8 +57,8 @@ class Message {
   engine::MessageId id_{};
 };
 
-// One rank's end of a call: who it is and how it reaches the others. A value, copied into every
-// coroutine; the carrier must outlive it.
+// One rank's end of a call: its number, and its connection to the other ranks. A value that is
+// copied into every coroutine. The carrier must outlive it.
 class Endpoint {
  public:
   Endpoint(engine::PointToPoint& carrier,
@@ -68,9 +67,9 @@ class Endpoint {
 
   int rank() const noexcept { return rank_; }
   int size() const noexcept { return size_; }
-  // Bytes of an element of the call's dtype.
+  // Returns the bytes of an element of the call's dtype.
   std::size_t element() const noexcept { return element_; }
-  // The same end for messages of another element type.
+  // Returns the same endpoint for messages of another element type.
   Endpoint as(DType dtype) const noexcept {
     Endpoint other = *this;
     other.dtype_ = dtype;
@@ -80,21 +79,23 @@ class Endpoint {
   int ahead(int by) const noexcept { return wrap(rank_ + by, size_); }
   int behind(int by) const noexcept { return wrap(rank_ - by, size_); }
 
-  // Whole elements of the call's dtype. The message must be destroyed before the bytes are.
+  // Post messages of whole elements of the call's dtype. The message must be destroyed before its
+  // bytes.
   Message send(int peer, std::span<const std::byte> bytes) const {
     return {*carrier_, carrier_->send(envelope(peer, bytes.size()), bytes)};
   }
   Message recv(int peer, std::span<std::byte> bytes) const {
     return {*carrier_, carrier_->recv(envelope(peer, bytes.size()), bytes)};
   }
-  // The same where the carrier hands over the bytes as they come; else nothing.
+  // Does the same with a consumer of the bytes. Returns nothing if the carrier does not support
+  // that.
   std::optional<Message> recv_to(int peer, std::size_t bytes, engine::Taker& taker) const {
     const auto id = carrier_->recv_to(envelope(peer, bytes), bytes, taker);
     if (!id) return std::nullopt;
     return Message(*carrier_, *id);
   }
 
-  // To be awaited: until the messages, which must outlive the wait, are complete.
+  // To be awaited: waits until the messages are complete. They must outlive the wait.
   auto completed(Message& one) const noexcept {
     return engine::until([carrier = carrier_, &one] {
       carrier->progress();
@@ -104,11 +105,11 @@ class Endpoint {
   auto completed(Message& one, Message& other) const noexcept {
     return engine::until([carrier = carrier_, &one, &other] {
       carrier->progress();
-      const bool first = one.complete();  // both are tested, so that either may report an error
+      const bool first = one.complete();  // tests both, because either may report an error
       return other.complete() && first;
     });
   }
-  // Without messages: until `condition()`, which is asked after each bit of progress.
+  // Waits until `condition()` is true. It is called after each progress.
   template <typename Condition>
   auto met(Condition condition) const noexcept {
     return engine::until([carrier = carrier_, condition = std::move(condition)]() mutable {
@@ -116,8 +117,8 @@ class Endpoint {
       return condition();
     });
   }
-  // Of all; the list is empty then. Where it is empty before, nothing is moved: what comes before
-  // its receive is posted is copied once more.
+  // Waits for all messages; the list is then empty. An empty list causes no progress. A message
+  // that arrives before its receive is posted would need an additional copy.
   auto completed(std::vector<Message>& messages) const noexcept {
     return engine::until([carrier = carrier_, &messages] {
       if (messages.empty()) return true;
@@ -140,7 +141,7 @@ class Endpoint {
   DType dtype_;
 };
 
-// An array and where its parts lie. Values that own nothing.
+// An array and the positions of its parts. Values that own nothing.
 struct Array {
   std::byte* data = nullptr;
   Parts parts;
@@ -160,7 +161,7 @@ struct ConstArray {
   }
 };
 
-// Copies unless the two are the same place, which is what in place means.
+// Copies, unless both are the same memory, as in place.
 void place(std::span<std::byte> out, std::span<const std::byte> in) noexcept;
 
 }  // namespace hocket::algorithm

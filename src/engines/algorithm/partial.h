@@ -1,4 +1,4 @@
-// What travels where ranks send each other results that are not complete yet.
+// The partial results that ranks send to each other during a reduction.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +9,11 @@
 
 namespace hocket::algorithm {
 
-// Partial results lie in the accumulation type, and averages in it as sums, so that a result is
-// rounded and divided once, at the end, by whatever way it came. Averages of integers are exact. A
-// value; counts are elements.
+// Partial results have the accumulation type, and averages are sums. So a result is rounded and
+// divided once, at the end. Averages of integers are exact. A value; counts are elements.
 class Partial {
  public:
-  // Of arrays of `dtype`, in the end reduced by `op` over so many ranks.
+  // Partial results of arrays of `dtype` that are reduced by `op` over `ranks` ranks.
   Partial(DType dtype, ReduceOp op, int ranks)
       : array_dtype_(dtype),
         whole_op_(op),
@@ -26,26 +25,26 @@ class Partial {
       : Partial(reduction.dtype, reduction.op, reduction.ranks) {}
 
   DType dtype() const noexcept { return dtype_; }
-  // How two of them are folded.
+  // Returns the operation that combines two partial results.
   ReduceOp op() const noexcept { return op_; }
   std::size_t element() const noexcept { return size_of(dtype_); }
-  // Whether an array's own elements are partial results as they are.
+  // Returns whether an array's elements are already partial results.
   bool is_plain() const noexcept { return dtype_ == array_dtype_; }
 
-  // partial = in. `partial` may equal `in` where that is plain.
+  // Computes partial = in. `partial` may equal `in` if is_plain().
   void load(std::byte* partial, const std::byte* in, std::size_t count) const;
-  // out = a op b; `out` may equal either.
+  // Computes out = a op b. `out` may equal either.
   void fold(std::byte* out, const std::byte* a, const std::byte* b, std::size_t count) const {
     void* const to = out;
     const void* const sources[] = {a, b};
     kernel_(&to, 1, sources, 2, count, 1);
   }
-  // partial = partial op in, of an array's elements.
+  // Computes partial = partial op in, with an array's elements.
   void fold_in(std::byte* partial, const std::byte* in, std::size_t count) const;
-  // The result of what is complete. `out` may equal `partial` where that is plain.
+  // Converts a complete partial result to the result. `out` may equal `partial` if is_plain().
   void finish(std::byte* out, const std::byte* partial, std::size_t count) const;
-  // The result of partial op in, in one pass where that can be; `partial` is undefined afterwards.
-  // `out` may equal `in`, and `partial` as above.
+  // Computes the result of partial op in, in one pass if possible. `partial` is undefined
+  // afterwards. `out` may equal `in`, and `partial` if is_plain().
   void finish_fold(std::byte* out,
                    std::byte* partial,
                    const std::byte* in,

@@ -14,7 +14,7 @@ std::span<std::byte> bytes_between(
   return {array.out + range.first * element, range.length * element};
 }
 
-// The complete results of each of the core's numbers, to all of the core.
+// Sends the complete results of each core number to the whole core.
 engine::Task double_up(Endpoint at, Whole array, const CoreLayout& layout) {
   const int n = at.size();
   const int number = core_number(at.rank(), n);
@@ -28,12 +28,13 @@ engine::Task double_up(Endpoint at, Whole array, const CoreLayout& layout) {
   }
 }
 
-// Elements that are done at once: scratch memory that is used again costs much less than fresh.
+// Returns the elements that are processed at once. Reused scratch memory costs much less than new
+// memory.
 std::size_t stretch_of(const Reduction& reduction, const Partial& partial) noexcept {
   return whole_elements(4 * reduction.scratch_bytes, partial.element()) / partial.element();
 }
 
-// One stretch; `work` and `scratch` have room for its partial results.
+// Processes one stretch. `work` and `scratch` have space for its partial results.
 engine::Task all_reduce_stretch(Endpoint at,
                                 Reduction reduction,
                                 Partial partial,
@@ -81,7 +82,7 @@ engine::Task rabenseifner_all_reduce(Endpoint at, Reduction reduction, Whole arr
   }
 }
 
-// The core's numbers send their results to the root, which may be outside the core.
+// The core numbers send their results to the root, which may be outside the core.
 engine::Task rabenseifner_reduce(Endpoint at, Reduction reduction, Whole array, int root) {
   const int n = at.size();
   const Partial partial(reduction);

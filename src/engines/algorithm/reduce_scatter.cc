@@ -5,10 +5,10 @@
 
 namespace hocket::algorithm {
 
-// In rounds of a piece of every part. What a round needs is posted before the one before it is
-// awaited, so that there is always something under way, in no more memory than the caches hold.
-// Result piece k is written once everybody has piece k of every part: where `out` is the front of
-// `in`, that is what it overwrites.
+// Works in rounds, each with a piece of every part. The messages of a round are posted before the
+// previous round is awaited, so that messages are always in flight. The memory fits into the
+// caches. Result piece k is written when all ranks have received piece k of every part. If `out` is
+// the front of `in`, it overwrites exactly this data.
 engine::Task pairwise_reduce_scatter(Endpoint at,
                                      Reduction reduction,
                                      ConstArray in,
@@ -24,7 +24,7 @@ engine::Task pairwise_reduce_scatter(Endpoint at,
   const auto received = [&](std::size_t round, int behind) {
     return lanes.get() + (round % sets * peers + static_cast<std::size_t>(behind - 1)) * room;
   };
-  // A round's peers take turns too, where they are many; two turns are under way.
+  // If there are many peers, a round handles them in turns. Two turns are in progress.
   constexpr std::size_t kPeers = kMostPeersAtOnce / 2;
   const std::size_t turns = pieces(peers, kPeers);
   std::vector<Message> under_way[2];

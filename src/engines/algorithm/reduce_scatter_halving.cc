@@ -6,7 +6,7 @@
 namespace hocket::algorithm {
 namespace {
 
-// The parts of all ranks, put one after the other; in elements. A value.
+// The parts of all ranks, one after the other, in elements. A value.
 class PackedParts {
  public:
   PackedParts(const Parts& parts, std::size_t element, int n)
@@ -36,7 +36,7 @@ class PackedParts {
  private:
   int n_;
   std::size_t each_;
-  std::vector<std::size_t> starts_;  // empty where all have `each_`
+  std::vector<std::size_t> starts_;  // empty if all have `each_`
   CoreLayout layout_;
 };
 

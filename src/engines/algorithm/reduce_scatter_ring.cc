@@ -12,7 +12,8 @@
 namespace hocket::algorithm {
 namespace {
 
-// Whether writing [out, out + bytes) would overwrite parts of `in` other than this rank's.
+// Returns whether a write to [out, out + bytes) would overwrite other parts of `in` than this
+// rank's.
 bool overwrites(const ConstArray& in, int n, const Range& own, const std::byte* out) noexcept {
   if (out == in.data + own.first) return false;
   std::size_t end = 0;
@@ -21,8 +22,8 @@ bool overwrites(const ConstArray& in, int n, const Range& own, const std::byte* 
   return before(out, in.data + end) && before(in.data, out + own.length);
 }
 
-// Folds what comes into the result where it arrives, by way of a stretch that stays in the
-// first-level cache: the bytes may lie at any address.
+// Reduces arriving bytes directly into the result, through a buffer that stays in the first-level
+// cache. The bytes may be unaligned.
 class FoldedAsItComes final : public engine::Taker {
  public:
   FoldedAsItComes(const Partial& partial,
@@ -53,10 +54,10 @@ class FoldedAsItComes final : public engine::Taker {
 
 }  // namespace
 
-// Step s of n - 1: the part that is s + 1 behind goes on to the next rank, the one that is s + 2
-// behind comes. Two buffers take turns: what has come in a step leaves in the next one. Receives
-// of a step are posted once the sends out of that buffer have ended, which depends on nothing but
-// earlier steps of the next rank, so that no ring of waits can close.
+// There are n - 1 steps. In step s the part that is s + 1 ranks behind goes to the next rank, and
+// the one that is s + 2 behind arrives. Two buffers alternate: the data of one step leaves in the
+// next step. Receives are posted when the sends from their buffer have ended. That depends only on
+// earlier steps of the next rank, so there is no cycle of waits.
 engine::Task ring_reduce_scatter(Endpoint at, Reduction reduction, ConstArray in, std::byte* out) {
   const int n = at.size();
   const Partial partial(reduction);
@@ -74,9 +75,9 @@ engine::Task ring_reduce_scatter(Endpoint at, Reduction reduction, ConstArray in
   std::byte* buffers[2] = {memory.get(), memory.get() + room};
   struct Coming {
     Message message;
-    bool folded = false;  // as it comes
+    bool folded = false;  // while it arrives
   };
-  std::deque<FoldedAsItComes> folding;  // a deque: they must not move
+  std::deque<FoldedAsItComes> folding;  // a deque, because elements must not move
   std::vector<Coming> coming;
   std::vector<Message> going[2];
 
@@ -121,7 +122,7 @@ engine::Task ring_reduce_scatter(Endpoint at, Reduction reduction, ConstArray in
       coming.push_back(
           {folds ? std::move(*taken) : partly.recv(at.behind(1), {here + from, length}), folds});
     }
-    // What has still to leave `in` must not be overwritten by the result.
+    // The result must not overwrite data of `in` that has not been sent.
     if (overwriting) co_await partly.completed(going[1 - step % 2]);
     for (std::size_t i = 0; i < coming.size(); ++i) {
       const Range range = piece({0, count}, chunk, i);

@@ -8,20 +8,20 @@
 namespace hocket::algorithm {
 namespace {
 
-// Chunks that are on their way at once: one comes while another is folded and a third one leaves.
+// Number of chunks in progress: one arrives, one is reduced, and one leaves.
 constexpr std::size_t kTreeDepth = 3;
 
-// What a rank of the tree holds of the chunks under way. A resource of one task.
+// A rank's data of one chunk in progress. A resource of one task.
 struct TreeStage {
-  std::vector<std::byte*> from;  // of each child, what it sends
-  std::vector<Message> coming;   // likewise
-  std::byte* sum = nullptr;      // where it is added up
+  std::vector<std::byte*> from;  // data of each child
+  std::vector<Message> coming;   // one message for each child
+  std::byte* sum = nullptr;      // the sum
   Message going;                 // to the parent
 };
 
 }  // namespace
 
-// The array is a sequence of chunks; chunk i uses stage i modulo kTreeDepth.
+// The array is a sequence of chunks. Chunk i uses stage i modulo kTreeDepth.
 engine::Task tree_reduce(Endpoint at,
                          Reduction reduction,
                          Whole array,
@@ -63,13 +63,13 @@ engine::Task tree_reduce(Endpoint at,
     post(i + kTreeDepth - 1);
     co_await partly.completed(stage.going);  // of an earlier chunk
     const std::byte* own = array.in + range.first * at.element();
-    // Where the array's own elements will do, they are added from where they are.
+    // If the array's elements are partial results, they are added from the array.
     const std::byte* so_far = own;
     if (!partial.is_plain()) {
       partial.load(stage.sum, own, range.length);
       so_far = stage.sum;
     }
-    for (std::size_t c = lanes - 1; c-- > 0;) {  // the least of the subtrees is ready first
+    for (std::size_t c = lanes - 1; c-- > 0;) {  // the smallest subtree is ready first
       co_await partly.completed(stage.coming[c]);
       partial.fold(stage.sum, so_far, stage.from[c], range.length);
       so_far = stage.sum;

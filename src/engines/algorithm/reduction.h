@@ -1,4 +1,4 @@
-// What a reduction computes.
+// The computation of a reduction.
 #pragma once
 
 #include <cstddef>
@@ -9,16 +9,16 @@
 
 namespace hocket::algorithm {
 
-// A value. Counts ranks that take part in the whole reduction, which an average divides by.
+// A value. `ranks` is the number of ranks in the whole reduction; an average divides by it.
 struct Reduction {
   DType dtype;
   ReduceOp op;
   int ranks;
-  std::size_t scratch_bytes;  // about how much memory a task may take
-  std::size_t chunk_bytes;    // of the pieces that pipelines are made of
+  std::size_t scratch_bytes;  // approximate memory of a task
+  std::size_t chunk_bytes;    // of the pieces of pipelines
   core::ReduceKernel kernel;
 
-  // out = the reduction of `bytes` of each source; sources are in rank order.
+  // Computes out = the reduction of `bytes` bytes of each source. Sources are in rank order.
   void operator()(std::byte* out, std::span<const void* const> sources, std::size_t bytes) const {
     void* const to = out;
     const int n = static_cast<int>(sources.size());

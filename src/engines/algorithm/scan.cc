@@ -9,13 +9,13 @@
 namespace hocket::algorithm {
 namespace {
 
-// Chunks that are on their way at once: one comes while another is folded and a third one leaves.
+// Number of chunks in progress: one arrives, one is reduced, and one leaves.
 constexpr std::size_t kScanDepth = 3;
 
-// What a rank of the chain holds of a chunk under way. A resource of one task.
+// A rank's data of one chunk in progress. A resource of one task.
 struct ScanStage {
-  std::byte* before = nullptr;  // of the ranks before this one, combined
-  std::byte* upto = nullptr;    // the same and this one's own
+  std::byte* before = nullptr;  // the combination of the ranks before this one
+  std::byte* upto = nullptr;    // the same, combined with this rank's data
   Message coming;
   Message going;
 };
@@ -36,7 +36,7 @@ engine::Task gathered_scan(Endpoint at, Reduction reduction, Whole array) {
   reduction(array.out, sources, array.bytes);
 }
 
-// The array is a sequence of chunks; chunk i uses stage i modulo kScanDepth.
+// The array is a sequence of chunks. Chunk i uses stage i modulo kScanDepth.
 engine::Task chain_scan(Endpoint at, Reduction reduction, Whole array, engine::Prefix prefix) {
   const Partial partial(reduction);
   const Endpoint partly = at.as(partial.dtype());
@@ -67,7 +67,7 @@ engine::Task chain_scan(Endpoint at, Reduction reduction, Whole array, engine::P
     const Range range = piece({0, count}, chunk, i);
     ScanStage& stage = stages[i % kScanDepth];
     post(i + kScanDepth - 1);
-    co_await partly.completed(stage.going, stage.coming);  // the former is of an earlier chunk
+    co_await partly.completed(stage.going, stage.coming);  // the first belongs to an earlier chunk
     if (tells || !exclusive) {
       partial.load(stage.upto, array.in + range.first * at.element(), range.length);
       if (hears) partial.fold(stage.upto, stage.before, stage.upto, range.length);
@@ -84,8 +84,8 @@ engine::Task chain_scan(Endpoint at, Reduction reduction, Whole array, engine::P
   for (ScanStage& stage : stages) co_await partly.completed(stage.going);
 }
 
-// After the round of distance d, `upto` combines the 2 d ranks up to this one, or all that there
-// are; `before` lacks this one.
+// After the round of distance d, `upto` combines up to 2 d ranks that end with this one. `before`
+// combines the same ranks without this one.
 engine::Task doubling_scan(Endpoint at, Reduction reduction, Whole array, engine::Prefix prefix) {
   const Partial partial(reduction);
   const Endpoint partly = at.as(partial.dtype());

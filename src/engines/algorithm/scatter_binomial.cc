@@ -3,7 +3,7 @@
 
 namespace hocket::algorithm {
 
-// As binomial_gather, the other way round.
+// The reverse of binomial_gather.
 engine::Task binomial_scatter(Endpoint at,
                               const std::byte* in,
                               std::span<std::byte> own,

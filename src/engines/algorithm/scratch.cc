@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::align_val_t kAlignment{64};
 constexpr std::size_t kLeast = 4096;
-// Kept by a thread at most.
+// Maximum memory that a thread caches.
 constexpr std::size_t kMostKept = std::size_t{32} << 20;
 
 struct KeptBlock {
@@ -29,7 +29,7 @@ class Kept {
   Kept(const Kept&) = delete;
   Kept& operator=(const Kept&) = delete;
 
-  // The latest one of this room; null where there is none.
+  // Returns the latest block of this size. Null if there is none.
   std::byte* take(std::size_t room) noexcept {
     if (closed_) return nullptr;
     for (auto it = blocks_.rbegin(); it != blocks_.rend(); ++it) {
@@ -69,7 +69,7 @@ Kept& kept() {
 
 }  // namespace
 
-// Rooms are powers of two, so that like calls find them again.
+// Sizes are powers of two, so that similar calls reuse blocks.
 Scratch::Scratch(std::size_t bytes) {
   if (bytes == 0) return;
   const std::size_t room = std::max(kLeast, bytes <= kMostKept ? std::bit_ceil(bytes) : bytes);

@@ -1,5 +1,5 @@
-// Memory for the length of a task, which is used again: what comes fresh from the system comes page
-// by page, which takes longer than what it is needed for.
+// Reusable memory for the duration of a task. The system provides new memory page by page, which
+// takes longer than the work on it.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace hocket::algorithm {
 
-// A resource: uninitialised bytes. Movable. Each thread keeps some of what it gave back, up to a
-// few ten MiB; a task may begin in one thread and end in another.
+// A resource: uninitialized bytes. It can be moved. Each thread caches released memory, up to a few
+// ten MiB. A task may begin in one thread and end in another.
 class Scratch {
  public:
   Scratch() noexcept = default;
@@ -22,7 +22,7 @@ class Scratch {
   }
   ~Scratch();
 
-  // Null where no bytes were asked for.
+  // Returns the memory. Null if the size is 0.
   std::byte* get() const noexcept { return data_; }
 
  private:

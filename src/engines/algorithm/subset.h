@@ -1,4 +1,4 @@
-// Some of a group's ranks as a group of their own.
+// A group of some of another group's ranks.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 
 namespace hocket::algorithm {
 
-// A resource: the carrier of a whole group, for some of its ranks, which are numbered as they are
-// listed. See engine::PointToPoint; the carrier must outlive it.
+// A resource: the carrier of a whole group, restricted to some of its ranks, which are numbered in
+// the order of the list. See engine::PointToPoint. The carrier must outlive it.
 class Subset final : public engine::PointToPoint {
  public:
   Subset(engine::PointToPoint& whole, std::vector<int> members)

@@ -1,6 +1,6 @@
-// Trees over the ranks, for broadcasts down and reductions up. Pure functions.
+// Trees over the ranks, for broadcasts downwards and reductions upwards. Pure functions.
 //
-// Numbers are ranks counted from the root on: number 0 is the root.
+// Numbers are ranks counted from the root: number 0 is the root.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,15 @@
 namespace hocket::algorithm {
 
 enum class TreeShape : std::uint8_t {
-  kBinomial,  // number v's parent is v without its lowest bit: all are reached in few rounds
-  kBinary,    // number v's children are 2v + 1 and 2v + 2: nobody sends to more than two
-  kChain,     // each to the next one: nobody sends to more than one
+  kBinomial,  // the parent of v is v without its lowest set bit: few rounds reach all
+  kBinary,    // the children of v are 2v + 1 and 2v + 2: no rank sends to more than two
+  kChain,     // each number's child is the next one: no rank sends to more than one
 };
 
-// A number's place in a tree of n. Children come in the order in which they are to be served: who
-// has the longest way below it first. A value.
+// A number's place in a tree of n. Children are in the order of service: the one with the deepest
+// subtree first. A value.
 struct TreePlace {
-  int parent = -1;  // of the root
+  int parent = -1;  // -1: the root
   std::vector<int> children;
 };
 
@@ -46,7 +46,7 @@ inline TreePlace tree_place(TreeShape shape, int number, int n) {
   return place;
 }
 
-// From the root to the furthest number.
+// Returns the distance from the root to the furthest number.
 constexpr int tree_depth(TreeShape shape, int n) noexcept {
   switch (shape) {
     case TreeShape::kBinomial:
@@ -59,7 +59,8 @@ constexpr int tree_depth(TreeShape shape, int n) noexcept {
   return 0;
 }
 
-// Numbers below `number` in the binomial tree of n, itself included: they follow it.
+// Returns the size of a number's subtree in the binomial tree of n, itself included. Its members
+// follow the number.
 constexpr int binomial_subtree(int number, int n) noexcept {
   const int most = number == 0 ? n : number & -number;
   return std::min(most, n - number);

@@ -10,11 +10,12 @@ namespace hocket::movement {
 
 namespace {
 
-constexpr int kFewest = 8;  // slots each way
+constexpr int kFewest = 8;  // slots in each direction
 constexpr std::size_t kLargest = std::size_t{2} << 20;
-constexpr std::size_t kMemory = std::size_t{64} << 20;  // of all slots, beyond the fewest
+constexpr std::size_t kMemory = std::size_t{64} << 20;  // of all slots, if there are more than the
+                                                        // minimum
 constexpr std::size_t kPage = 64 * 1024;
-// What travels of a shorter chunk all the same: what is shorter libraries would rather copy.
+// The smallest chunk worth sending directly; libraries copy anything smaller.
 constexpr std::size_t kShortest = 8 * 1024;
 constexpr auto kForCopies = std::chrono::seconds(10);
 
@@ -49,7 +50,7 @@ Conveyor::Conveyor(Slots& slots,
     flows_.push_back({message});
     ++(message.way == Way::kSend ? out : in);
   }
-  // Every message has a slot at any time, so that none waits for another.
+  // Every message always has a slot, so no message waits for another one.
   depth_ = std::max(1, slots_.each_way() / std::max({1, out, in}));
   for (int i = 0; i < slots_.each_way(); ++i) {
     free_out_.push_back(i);
@@ -65,13 +66,14 @@ Conveyor::~Conveyor() {
     if (cuda::drain(slots_.device().driver(), slots_.stream(), base::Deadline::in(kForCopies))) {
       return;
     }
-  } catch (const Error&) {  // a kernel has failed, and with it all that was under way
+  } catch (const Error&) {  // a kernel has failed, and with it all work in progress
     return;
   }
   base::log(base::LogLevel::kError, "copies of messages between GPUs do not end");
 }
 
-// All of a message, so that two that differ in length never match.
+// The envelope has the length of the whole message, so that messages of different lengths never
+// match.
 engine::Envelope Conveyor::envelope(const Flow& flow) const {
   return {.peer = flow.message.peer, .tag = tag_, .count = flow.message.bytes};
 }

@@ -1,8 +1,10 @@
-// Messages between GPUs by way of memory of the engine's own, a chunk after the other.
+// Messages between GPUs through the engine's own memory, one chunk after the other.
 //
-// Who carries the messages sees no array of the user's. So it maps, or registers, nothing while
-// streams wait for it, which stops where the driver waits for the streams; it need not know how an
-// array was allocated; and a message that is called off leaves nobody who writes to an array.
+// The carrier of the messages never accesses a user's array. So it does not map or register memory
+// while streams wait for it, which would deadlock when the driver waits for the streams. The
+// allocation of an array does not matter. After a cancelled message nothing writes to an array.
+//
+//   array -> copy on a stream -> slot -> message -> slot -> copy on a stream -> array
 #pragma once
 
 #include <memory>
@@ -16,16 +18,17 @@
 
 namespace hocket::movement {
 
-// A resource: slots in a GPU's memory, as many for what goes out as for what comes in, and a stream
-// for the copies. One thread at a time.
+// A resource: slots in a GPU's memory, with equal numbers for outgoing and incoming data, and a
+// stream for the copies. One thread at a time.
 class Slots {
  public:
-  // `peers`: a slot each way for each of them at least. All ranks have slots of one size.
+  // Makes at least one slot in each direction for each of `peers`. All ranks have slots of one
+  // size.
   Slots(std::shared_ptr<const cuda::DeviceContext> device, int peers);
 
   std::size_t bytes() const noexcept { return bytes_; }  // of a slot
   int each_way() const noexcept { return each_way_; }
-  // Those from `each_way()` on are for what comes in.
+  // Returns the address of a slot. The slots from `each_way()` on are for incoming data.
   std::byte* at(int slot) const noexcept;
   cuda::OwnedEvent& event(int slot) { return *events_[static_cast<std::size_t>(slot)]; }
   cuda::Stream stream() const noexcept { return stream_.get(); }
@@ -37,11 +40,12 @@ class Slots {
   std::size_t bytes_;
   cuda::DeviceBuffer memory_;
   cuda::OwnedStream stream_;
-  std::vector<std::unique_ptr<cuda::OwnedEvent>> events_;  // of each slot: its last copy
+  std::vector<std::unique_ptr<cuda::OwnedEvent>> events_;  // one for each slot: its last copy
 };
 
-// A resource: some messages under way, at most one a peer and way. Its end calls off what has not
-// ended, after which nobody touches the arrays. The slots are its own meanwhile.
+// A resource: some messages in progress, at most one in each direction with a peer. It uses the
+// slots exclusively. The destructor cancels messages that have not ended; then nothing accesses the
+// arrays.
 class Conveyor {
  public:
   Conveyor(Slots& slots,
@@ -52,16 +56,16 @@ class Conveyor {
   Conveyor(const Conveyor&) = delete;
   Conveyor& operator=(const Conveyor&) = delete;
 
-  // Does what can be done; true when all messages have ended.
+  // Makes all possible progress. Returns true when all messages have ended.
   bool turn();
 
  private:
   struct Flow {
     engine::DeviceMessage message;
-    std::size_t begun = 0;   // bytes of chunks that have a slot, or had one
+    std::size_t begun = 0;   // bytes of chunks that have or had a slot
     std::size_t handed = 0;  // bytes that were given to the carrier
     std::size_t ended = 0;
-    int slots = 0;  // that it has
+    int slots = 0;  // number of slots that it has
   };
   struct Chunk {
     enum class State : std::uint8_t { kCopiedIn, kMoved, kCopiedOut, kDone };
@@ -82,7 +86,7 @@ class Conveyor {
   Slots& slots_;
   engine::PointToPoint& carrier_;
   const engine::Tag tag_;
-  int depth_ = 1;  // slots that a message may have at once
+  int depth_ = 1;  // limit of a message's slots
   std::vector<Flow> flows_;
   std::vector<int> free_out_;
   std::vector<int> free_in_;

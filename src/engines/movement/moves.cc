@@ -13,12 +13,12 @@ using Way = engine::DeviceMessage::Way;
 
 namespace {
 
-// Messages that are under way at once, each way.
+// Limit of the messages in progress in each direction.
 constexpr int kAtOnce = 32;
-// Where pieces of a broadcast begin, in bytes: GPUs move whole lines.
+// Alignment of the pieces of a broadcast in bytes, because GPUs move whole lines.
 constexpr std::size_t kLine = 512;
 
-// The piece of a broadcast that the root sends to its `number`-th receiver, of so many.
+// Returns the piece of a broadcast that the root sends to its receiver `number`.
 Part piece_of(std::size_t bytes, int number, int receivers) {
   const std::size_t n = static_cast<std::size_t>(receivers);
   const std::size_t each = ((bytes + n - 1) / n + kLine - 1) / kLine * kLine;
@@ -63,8 +63,8 @@ class Builder {
     if (bytes != 0) round.push_back({way, peer, data, bytes});
   }
 
-  // The root sends each of the others a piece, which they then send each other: it sends no more
-  // than the array.
+  // The root sends each of the others a piece, and these exchange the pieces. So the root sends no
+  // more than the array.
   void broadcast() {
     const int root = call_.signature.root;
     const std::size_t bytes = bytes_of(call_.signature);
@@ -118,7 +118,8 @@ class Builder {
     }
   }
 
-  // all_gather and all_to_all: each with each, beginning with different ones.
+  // Carries all_gather and all_to_all: each rank exchanges with each, and begins with a different
+  // peer.
   void exchange() {
     const bool same = engine::row_of(call_.signature.kind).gives == Has::kShare;
     const auto sent = [&](int peer) {

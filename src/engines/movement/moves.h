@@ -1,4 +1,4 @@
-// Collectives that only move bytes, as messages from array to array: for memory that the host
+// Plans collectives that only move bytes, as messages from array to array, for memory that the host
 // cannot copy. Pure functions.
 #pragma once
 
@@ -10,17 +10,17 @@
 
 namespace hocket::movement {
 
-// Those that it knows how to move.
+// The kinds that this file can plan.
 inline constexpr engine::KindSet kCarries = engine::KindSet::where(
     [](engine::Kind kind) { return engine::kCommonKinds.has(kind) && engine::only_moves(kind); });
 
 // One rank's part of such a call. A value that refers to the call's arrays.
 struct Moves {
-  // What is sent and received at the same time; a round begins when the one before it has ended on
-  // this rank. Never empty messages. Of two ranks' messages for each other both have the same
-  // rounds.
+  // The messages of each round, which are sent and received at the same time. A round begins when
+  // the previous one has ended on this rank. No message is empty. Two ranks have the messages for
+  // each other in the same rounds.
   std::vector<std::vector<engine::DeviceMessage>> rounds;
-  // What the rank has to copy itself, at any time; 0 bytes: nothing.
+  // The copy that the rank itself has to make, at any time. 0 bytes: none.
   struct Copy {
     void* to = nullptr;
     const void* from = nullptr;
@@ -28,7 +28,7 @@ struct Moves {
   };
   Copy own;
 };
-// `call`: of kCarries, and an all-to-all is not in place.
+// `call` is one of kCarries. An all-to-all is not in place.
 Moves moves_of(const engine::Call& call, int rank, int size);
 
 }  // namespace hocket::movement

@@ -20,36 +20,37 @@ using engine::Signature;
 
 namespace {
 
-// Of messages that are no part of a collective.
+// Tags of messages outside collectives.
 constexpr engine::Tag kMessages = 1;
 constexpr engine::Tag kProofs = 2;
-// Calls' tags are their fingerprints, so that calls that differ never meet: what they are is found
-// by those who compare them.
+// The tag of a call is its fingerprint, so different calls never match. The comparison of the
+// records reports them.
 constexpr engine::Tag kCall = engine::Tag{1} << 63;
 
-// Below, copies by way of the host take less time: two GPUs' memories meet by requests and answers.
+// Below this size, copies through the host are faster, because direct transfers need a request and
+// an answer.
 constexpr std::size_t kLeast = std::size_t{64} << 10;
-// They matter only beside other engines' scores, which are better.
+// They matter only for the comparison with other engines, which have better scores.
 constexpr double kLatency = 60;
 constexpr double kBytesPerMicrosecond = 20'000;
 
-// Bytes that each rank sends each other at first: more than libraries would copy.
+// Bytes that each rank sends to each other rank first. Libraries do not copy messages of this size.
 constexpr std::size_t kProof = 64 * 1024;
 
-// A connection that broke may mean that a rank has died, which others know better.
+// A broken connection may mean that a rank has died, which other sources report more precisely.
 constexpr auto kDoubt = std::chrono::seconds(1);
-// Whoever waits for a stream, or for a peer that is late, need not look all the time. What others
-// move must not keep it from looking, so that only time counts.
+// A thread that waits for a stream or a late peer need not poll all the time. Progress of other
+// messages must not delay its checks, so they depend on time alone.
 constexpr int kSpins = 2000;
 constexpr auto kNap = std::chrono::microseconds(30);
 constexpr auto kBetweenLooks = std::chrono::milliseconds(5);
 
 struct MovementCard {
   base::ShortSentence<120> why_not;
-  bool surprising = false;  // somebody should be told of that
+  bool surprising = false;  // the reason should be logged
 };
 
-// What an all-to-all in place reads; 0 where it is none.
+// Returns the bytes that an all-to-all in place reads. 0 for other calls.
 std::size_t in_place_bytes(const Call& call, std::size_t size) {
   const Signature& s = call.signature;
   if (call.in != call.out || !engine::swaps_parts(s.kind)) return 0;
@@ -71,7 +72,7 @@ std::optional<engine::Score> MovingEngine::score(const Signature& s) const noexc
   const bool listed = engine::is_listed(s.kind);
   const bool grows = !listed && !engine::is_rooted(s.kind) && engine::has_parts(s.kind);
   const std::size_t bytes = bytes_of(s) * (grows ? static_cast<std::size_t>(mover_.size) : 1);
-  // Of some v-forms nobody knows all sizes.
+  // In some v-forms no rank knows all sizes.
   const bool known = !listed || engine::counts_parts(s.kind);
   if (known && bytes < kLeast && !mover_.always) return std::nullopt;
   return engine::Score{kLatency + static_cast<double>(bytes) / kBytesPerMicrosecond};
@@ -79,7 +80,7 @@ std::optional<engine::Score> MovingEngine::score(const Signature& s) const noexc
 
 // --- Introduction -------------------------------------------------------------------------------
 
-// All ranks take all steps, whatever happens to them. What one may lack it finds before the others
+// All ranks take all steps, whatever fails. A rank checks its own requirements before the others
 // wait for it.
 void MovingEngine::connect(const engine::Introduction& introduction) {
   agree(introduction);
@@ -109,7 +110,7 @@ void MovingEngine::connect(const engine::Introduction& introduction) {
   begin();
 }
 
-// The slots, and what the ranks will send each other first.
+// Allocates the slots, and the data of the first test messages.
 void MovingEngine::allocate() {
   const cuda::Driver& driver = device_->driver();
   slots_ = std::make_shared<Slots>(device_, mover_.size - 1);
@@ -125,9 +126,9 @@ void MovingEngine::allocate() {
        kProof);
 }
 
-// Each sends each its number. Here the library also maps and registers what it will use, which must
-// not be while streams wait for it. Half of the time is left for what the ranks tell each other
-// next: where one has failed at once it waits there for those that wait for it here.
+// Each rank sends its number to each rank. The library also maps and registers its memory here,
+// which must not happen while streams wait for it. Half of the time is left for the next exchange
+// of the ranks. There a rank that fails early waits for the ranks that wait for it here.
 void MovingEngine::prove(const engine::Introduction& introduction) {
   const int size = mover_.size;
   const cuda::Driver& driver = device_->driver();
@@ -172,11 +173,11 @@ void MovingEngine::prove(const engine::Introduction& introduction) {
 
 // --- The communicator's thread ------------------------------------------------------------------
 
-// What is waited for, and allocated, is no part of what other streams of this thread capture.
+// Waits and allocations here must not be part of a capture of other streams of this thread.
 void MovingEngine::enqueue(const Call& call, StreamRef stream) {
   const cuda::OutsideCapture outside(device_->driver());
   Call moved = call;
-  // There peers write to what is to be sent.
+  // In place, peers would write to data that has not been sent.
   if (const std::size_t bytes = in_place_bytes(call, static_cast<std::size_t>(mover_.size));
       bytes != 0) {
     void* copy = scratch(bytes);
@@ -193,8 +194,8 @@ void MovingEngine::exchange(std::span<const DeviceMessage> messages, StreamRef s
   carry(moves, kMessages, stream.handle());
 }
 
-// Calls follow each other on the device, so that one is enough for all; those that were too small
-// may be in use.
+// Calls follow each other on the device, so one buffer is enough for all. Smaller buffers may still
+// be in use, so they are kept.
 void* MovingEngine::scratch(std::size_t bytes) {
   if (scratches_.empty() || scratches_.back().bytes() < bytes) {
     scratches_.emplace_back(device_, std::bit_ceil(bytes));
@@ -212,7 +213,7 @@ void MovingEngine::carry(const Moves& moves, engine::Tag tag, cuda::Stream strea
   }
 }
 
-// Deadlines, and peers that die, are others' to see; they abort.
+// Other layers detect deadlines and dead peers, and abort this engine.
 template <typename Condition>
 void MovingEngine::until(const Condition& condition, std::span<const DeviceMessage> messages) {
   std::optional<Deadline> doubt;
@@ -242,7 +243,7 @@ void MovingEngine::until(const Condition& condition, std::span<const DeviceMessa
   }
 }
 
-// Throws where a way that the messages need is lost, and has been for some time.
+// Throws if a connection that the messages need has been lost for some time.
 void MovingEngine::look_for_breaks(std::span<const DeviceMessage> messages,
                                    std::optional<Deadline>& doubt) {
   const auto broken =

@@ -1,5 +1,5 @@
-// Arrays in GPUs' memory by messages that reach it: movement and messages, from array to array.
-// What UCX and MPI have in common.
+// The common part of UCX's and MPI's engines for GPUs: collectives that only move data, and
+// messages, over a library's messages that reach GPUs' memory.
 #pragma once
 
 #include <atomic>
@@ -19,26 +19,26 @@
 
 namespace hocket::movement {
 
-// A value.
+// The properties of such an engine. A value.
 struct Mover {
-  std::string library;  // that brings the messages, as people know it
+  std::string library;  // name of the library that carries the messages
   int rank = 0;         // in the group
   int size = 1;
-  bool always = false;  // collectives of any size
-  // Whether the user wants the waiting thread to stop.
+  bool always = false;  // carry collectives of any size
+  // Returns whether the user wants the waiting thread to stop.
   std::function<bool()> interrupted;
 };
 
-// See engine::DeviceEngine. Carries what only moves: reductions are others'.
+// See engine::DeviceEngine. Carries calls that only move data. Other engines carry reductions.
 //
-// A call waits for what its stream has so far, and returns when the arrays have moved. It could not
-// go on by itself, with a stream that waits for a word: the library needs the driver to move what
-// is in a GPU's memory, and a thread that copies from such a stream to ordinary memory of the host
-// holds the driver until the stream has come to it, so that each waits for the other.
+// A call waits for the current work of its stream, and returns when the arrays have moved. It
+// cannot run asynchronously behind a stream that waits for a word, because of a deadlock. The
+// library needs the driver to move GPU memory. A thread that copies from such a stream to pageable
+// host memory blocks the driver until the stream has reached the copy.
 //
-// While it connects, what derived classes do comes in this order: `agree`, `prepare`, `meet`,
-// `make_messages`, `begin`. Collective are `agree` and `meet`, and only `prepare` may fail on one
-// rank alone before the others wait for it: they are told, and none goes on to `meet`.
+// `connect` calls the functions of derived classes in this order: `agree`, `prepare`, `meet`,
+// `make_messages`, `begin`. `agree` and `meet` are collective. Only `prepare` may fail on one rank
+// alone. The others are told so, and no rank calls `meet`.
 class MovingEngine : public engine::DeviceEngine {
  public:
   MovingEngine(std::shared_ptr<const cuda::DeviceContext> device, Mover mover);
@@ -52,20 +52,20 @@ class MovingEngine : public engine::DeviceEngine {
   void abort() noexcept final { aborted_.store(true, std::memory_order_release); }
 
  protected:
-  // What the ranks have to agree on before that: all take it.
+  // Agrees with the other ranks before `prepare`. Collective.
   virtual void agree(const engine::Introduction&) {}
-  // This rank's own part of what is needed. Throws Error where it is not here.
+  // Makes this rank's own preparations. Throws Error if something is missing here.
   virtual void prepare() = 0;
-  // The ranks' common part, once all are prepared: all take it. Why collectives are better carried
-  // otherwise, and messages alone are left; empty: both. The same on all ranks.
+  // Makes the common preparations when all ranks are prepared. Collective. Returns why collectives
+  // should use another engine, which leaves only messages, or "". The result is equal on all ranks.
   virtual std::string meet(const engine::Introduction& introduction) = 0;
-  // What moves the slots' bytes; only they are given to it, so that these are what has to stay
-  // where a message cannot be taken back.
+  // Makes the carrier of the slots' bytes. It only accesses slots. So only slots must stay in place
+  // for a message that cannot be cancelled.
   virtual std::unique_ptr<engine::PointToPoint> make_messages(
       const std::shared_ptr<Slots>& slots) = 0;
-  // All have seen that it works.
+  // Called when all ranks have seen that the connection works.
   virtual void begin() {}
-  // Whether the way to that rank is lost for good.
+  // Returns whether the connection to that rank is permanently lost.
   virtual bool is_broken(int peer) noexcept = 0;
 
   const std::shared_ptr<const cuda::DeviceContext>& device() const noexcept { return device_; }
@@ -83,12 +83,12 @@ class MovingEngine : public engine::DeviceEngine {
 
   const std::shared_ptr<const cuda::DeviceContext> device_;
   const Mover mover_;
-  bool direct_ = false;  // agreed by all
+  bool direct_ = false;  // agreed by all ranks
   std::shared_ptr<Slots> slots_;
-  std::optional<cuda::DeviceBuffer> proofs_;        // while it connects
-  std::unique_ptr<engine::PointToPoint> messages_;  // before the slots end
+  std::optional<cuda::DeviceBuffer> proofs_;        // during `connect`
+  std::unique_ptr<engine::PointToPoint> messages_;  // destroyed before the slots
   cuda::OwnedEvent here_;
-  std::vector<cuda::DeviceBuffer> scratches_;  // each larger than the one before
+  std::vector<cuda::DeviceBuffer> scratches_;  // each is larger than the one before
   std::atomic<bool> aborted_{false};
 };
 

@@ -1,4 +1,4 @@
-// Whether a library that brings messages is to move what lies in GPUs' memory, too.
+// Selects whether a library for messages also moves GPUs' memory.
 #pragma once
 
 #include <algorithm>
@@ -10,15 +10,15 @@
 
 namespace hocket::movement {
 
-// Ranks that differ agree on the least.
+// If the ranks' values differ, the smallest one applies.
 enum class UseGpus : std::int32_t { kNever, kAuto, kAlways };
 
-// What a variable says: never (also where it is unset), auto, always.
+// Reads a variable: never (also if it is unset), auto, or always.
 inline UseGpus use_of_gpus(const char* variable) {
   return static_cast<UseGpus>(base::environment_word(variable, {"never", "auto", "always"}));
 }
 
-// `cards`: each made of one rank's UseGpus.
+// Returns the agreed value. Each of `cards` contains one rank's UseGpus.
 inline UseGpus agreed_use(std::span<const engine::DeviceCard> cards) noexcept {
   UseGpus least = UseGpus::kAlways;
   for (const engine::DeviceCard& card : cards) least = std::min(least, card.as<UseGpus>());

@@ -77,7 +77,7 @@ struct ShimMessage {
   std::int32_t tag = 0;  // at most 32767
 };
 
-// What MPI says about CUDA memory of GPUs.
+// The answer of MPI to the question whether it supports CUDA memory of GPUs.
 enum class Gpus : std::int32_t { kSaysNothing, kSaysNo, kSaysYes };
 
 // The threads that may call MPI.
@@ -89,7 +89,7 @@ struct Shim {
   void (*version)(char* text, std::size_t size);
   void (*error_text)(int code, char* text, std::size_t size);
   bool (*is_finalized)();
-  // Initializes MPI if nobody has. Then it also finalizes MPI when the process exits.
+  // Initializes MPI if it is not initialized. Then it also finalizes MPI when the process exits.
   int (*start)(Fold fold, AtEnd at_end, Threads* threads);
   // Abandons a request. When it has ended, `release` gets `memory`. Tests of other requests and the
   // exit of the process check for that. If it has not ended some seconds after the exit began, the

@@ -66,8 +66,8 @@ class MpiLibrary : public std::enable_shared_from_this<MpiLibrary> {
   // Returns the MPIs that this build has shims for: "Open MPI", "MPICH", "MPI's standard ABI".
   static std::vector<std::string> built_for();
 
-  // Starts MPI if nobody has. Throws InvalidArgument if MPI was started in a mode that hocket
-  // cannot use.
+  // Starts MPI if it has not been started. Throws InvalidArgument if it was started in a mode that
+  // hocket cannot use.
   void start();
   const std::string& name() const noexcept { return name_; }
 

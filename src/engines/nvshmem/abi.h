@@ -1,12 +1,12 @@
-// The part of NVSHMEM's binary interface that hocket uses, as of version 3.2. Layout and values are
-// NVSHMEM's; tests/compile holds them against its headers where those are installed.
+// The part of NVSHMEM's binary interface that hocket uses, as of version 3.2. Layouts and values
+// are NVSHMEM's. tests/compile compares them with its headers if these are installed.
 #pragma once
 
 #include <cstdint>
 
 namespace hocket::nvshmem {
 
-// How far NVSHMEM has come in this process.
+// The state of NVSHMEM in this process.
 enum class NvshmemStatus : int {
   kNotInitialized = 0,
   kBootstrapped = 1,

@@ -38,7 +38,7 @@ std::string check_libraries(std::span<const Facts> facts) {
   return "";
 }
 
-// Of processes in all of which NVSHMEM runs: why they cannot be PEs of one world.
+// Returns why processes that all run NVSHMEM cannot be PEs of one world, or "".
 std::string check_numbers(std::span<const Facts> facts) {
   for (std::size_t i = 0; i < facts.size(); ++i) {
     const Facts& f = facts[i];
@@ -54,7 +54,7 @@ std::string check_numbers(std::span<const Facts> facts) {
   return "";
 }
 
-// Likewise: why it is not one world of theirs alone.
+// Returns why it is not one world of these processes alone, or "".
 std::string check_world(std::span<const Facts> facts, bool whole_job) {
   for (std::size_t i = 0; i < facts.size(); ++i) {
     const Facts& f = facts[i];

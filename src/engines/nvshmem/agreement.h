@@ -1,4 +1,5 @@
-// Whether the ranks of a communicator can use NVSHMEM's heap together, decided alike by all.
+// Decides whether the ranks of a communicator can use NVSHMEM's heap together. All ranks decide the
+// same.
 #pragma once
 
 #include <cstdint>
@@ -12,34 +13,34 @@
 
 namespace hocket::nvshmem {
 
-// What a rank tells the others of NVSHMEM in its process. A value of fixed size, as it travels.
+// A rank's facts about NVSHMEM in its process. A value of fixed size, which ranks exchange.
 struct Facts {
   cuda::Uuid gpu{};
   std::int32_t version = 0;
   NvshmemStatus status = NvshmemStatus::kNotInitialized;
-  std::int32_t pe = -1;     // where it is initialized
-  std::int32_t pes = 0;     // likewise
-  std::uint64_t world = 0;  // of the world, as hocket has named it; 0: it has not
-  std::int32_t pieces = 0;  // that hocket has in its heap
+  std::int32_t pe = -1;     // if it is initialized
+  std::int32_t pes = 0;     // if it is initialized
+  std::uint64_t world = 0;  // hocket's number of the world; 0: none
+  std::int32_t pieces = 0;  // number of hocket's allocations in its heap
   base::ShortSentence<160> why_not;
 };
 
-// A value: equal on all ranks.
+// The decision. A value, equal on all ranks.
 struct HeapAgreement {
-  std::string why_not;   // empty: they can
-  bool start = false;    // a world has to be started, with these ranks as PEs
-  bool name = false;     // one runs that the program has started, and needs a name
-  std::vector<int> pes;  // of each rank
+  std::string why_not;   // empty: they can use it
+  bool start = false;    // a world with these ranks as PEs must be started
+  bool name = false;     // the program has started a world that needs a number
+  std::vector<int> pes;  // by rank
 };
 
-// `facts`: of all ranks. `whole_job`: they are all of the job; a world that hocket did not start is
-// only taken for theirs then.
+// `facts` are those of all ranks. `whole_job`: they are all ranks of the job. Only then a world
+// that hocket did not start counts as theirs.
 HeapAgreement agree(std::span<const Facts> facts, bool whole_job);
 
-// The same of a team, whose members are PEs of a world that runs. A value.
+// The same for a team, whose members are PEs of a running world. A value.
 struct TeamAgreement {
   std::string why_not;       // empty: they can make one
-  bool whole_world = false;  // it is the world itself, in its order
+  bool whole_world = false;  // the team is the world itself, in its order
 };
 TeamAgreement agree_team(std::span<const Facts> facts, bool whole_job);
 

@@ -20,17 +20,17 @@ using Device = std::shared_ptr<const cuda::DeviceContext>;
 
 constexpr auto kBetweenLooks = std::chrono::milliseconds(2);
 
-// NVSHMEM rounds allocations up to this, and grows its heap by whole pages of the driver.
+// NVSHMEM rounds allocations up to this size, and grows its heap by whole pages of the driver.
 constexpr std::size_t kUnit = 512;
-// What is left over on a GPU for that, and for NVSHMEM itself.
+// Memory of a GPU that is reserved for this rounding and for NVSHMEM itself.
 constexpr std::size_t kReserve = std::size_t{256} << 20;
-// How large NVSHMEM lets its heap become, where nobody has said otherwise.
+// NVSHMEM's default limit of its heap.
 constexpr const char* kLimitVariable = "NVSHMEM_MAX_MEMORY_PER_GPU";
 constexpr std::size_t kLimit = std::size_t{128} << 30;
 
 std::size_t whole(std::size_t bytes) { return (bytes + kUnit - 1) / kUnit * kUnit; }
 
-// Work in a thread that may stay behind, and how it has ended.
+// Work in a thread that may stay behind, and its result.
 struct Aside {
   Device device;
   std::shared_ptr<std::mutex> turn;
@@ -82,7 +82,7 @@ std::shared_ptr<Aside> begin(Device device,
   return aside;
 }
 
-// Never 0.
+// Returns a hash that is never 0.
 std::uint64_t hash_of(const UniqueId& id) {
   return base::hash_of({id.internal, sizeof(id.internal)}) | 1;
 }
@@ -123,7 +123,7 @@ Facts Heap::facts(const cuda::DeviceContext& device) const {
   return own;
 }
 
-// NVSHMEM reads these once, when it starts; what the user has set stays.
+// NVSHMEM reads these variables once, when it starts. Values that the user has set are kept.
 void Heap::set_environment() const {
   if (!multicast_) base::default_environment("NVSHMEM_DISABLE_NVLS", "1");
   base::default_environment("NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME", "lo");
@@ -177,7 +177,7 @@ void Heap::start(Device device, const UniqueId& id, int pe, int pes, const Wait&
             .unique_id = {
                 .version = tag<UniqueIdArguments>(1), .id = &id, .rank = pe, .ranks = pes}}};
     const int status = library->hostlib_init_attr(kWithUniqueId, &attributes);
-    // It also returns 0 where it has got no further than to meet the others.
+    // It also returns 0 if it has only connected to the others.
     if (status != 0 || library->init_status() < NvshmemStatus::kInitialized) {
       throw DeviceError(
           fmt::format("NVSHMEM {} did not start (status {}); NVSHMEM_DEBUG=INFO says "
@@ -249,8 +249,8 @@ Heap::Piece Heap::allocate(Device device, std::size_t bytes, const Wait& wait) {
     allocations_.push_back({*made, bytes, dropped});
     spare_.take(*made, whole(bytes));
   }
-  // Where that fails, or is not waited for, it is a dropped piece, here as elsewhere: whoever gives
-  // it back waits for its turn until it is cleared.
+  // If this fails or is not waited for, the piece counts as dropped, here as on other ranks. A rank
+  // that frees it waits until it is cleared.
   const auto erase = [device, address = *made, bytes] { clear(device, address, bytes); };
   do_alone(device, erase, wait);
   return piece;

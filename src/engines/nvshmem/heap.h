@@ -1,7 +1,7 @@
-// NVSHMEM's symmetric heap, as one process of a job sees it.
+// NVSHMEM's symmetric heap in one process of a job.
 //
-// NVSHMEM knows no deadline, and its calls wait for all PEs. So each is made in a thread of its
-// own, which stays behind where the call does not end; then the heap is lost, and says why.
+// NVSHMEM has no deadlines, and its calls wait for all PEs. So each call runs in a separate thread,
+// which may stay behind if the call does not end. Then the heap is lost and keeps the reason.
 #pragma once
 
 #include <atomic>
@@ -20,43 +20,43 @@
 
 namespace hocket::nvshmem {
 
-// How an end is waited for. A value.
+// The behaviour of a wait. A value.
 struct Wait {
-  std::function<void()> look;  // called now and then; throws where the PEs have failed
+  std::function<void()> look;  // called periodically; throws if the PEs have failed
   std::function<void()> late;  // called at the deadline; throws
   base::Deadline deadline;
 };
 
-// A resource, one a process, as NVSHMEM is: what it remembers holds for every job of the process,
-// one after the other or at once. NVSHMEM is started here where the program has not, and ends with
-// the process. Any thread. What is said to be collective is so among
-// all PEs, which call in one order. Throws DeviceError, and what a Wait throws.
+// A resource, one for each process, as NVSHMEM is. Its state is shared by all jobs of the process.
+// If the program has not started NVSHMEM, this class starts it. NVSHMEM ends with the process. Any
+// thread may use it. Collective functions are collective among all PEs, which call them in one
+// order. Functions throw DeviceError, and what a Wait throws.
 class Heap {
  public:
-  // `multicast`: let NVSHMEM use NVLink multicast.
+  // `multicast` allows NVSHMEM to use NVLink multicast.
   Heap(std::shared_ptr<const NvshmemLibrary> library, bool multicast);
 
-  // Of this process, whose GPU is `device`.
+  // Returns the facts of this process, whose GPU is `device`.
   Facts facts(const cuda::DeviceContext& device) const;
 
-  // For one rank to make, and for all to start with. NVSHMEM's own sockets are bound to loopback
-  // where the user has not said otherwise, as all are on one host.
+  // One rank makes the id, and all start with it. NVSHMEM's sockets use loopback, unless the user
+  // has set another interface, because all ranks are on one host.
   UniqueId new_id();
-  // Collective: starts NVSHMEM as PE `pe` of `pes`.
+  // Starts NVSHMEM as PE `pe` of `pes`. Collective.
   void start(std::shared_ptr<const cuda::DeviceContext> device,
              const UniqueId& id,
              int pe,
              int pes,
              const Wait& wait);
-  // Names the world that the program has started, alike on all its PEs.
+  // Sets the number of a world that the program has started. It is equal on all its PEs.
   void name_world(std::uint64_t world);
 
-  // Why such an allocation is not to be tried, empty: nothing is known against it. NVSHMEM gives
-  // its whole heap up where it can get no more memory for it.
+  // Returns why an allocation should not be tried. Empty: no known reason. NVSHMEM loses its whole
+  // heap if an allocation fails.
   std::string why_no_room(const cuda::DeviceContext& device, std::size_t bytes) const;
 
-  // Collective: zeroed memory at the same place of every PE's heap; null where there is no room. It
-  // counts as dropped when the last `lease` has gone.
+  // Allocates zeroed memory at the same offset of every PE's heap. Collective. Null if there is not
+  // enough. The piece counts as dropped when the last `lease` is gone.
   struct Piece {
     std::byte* address = nullptr;
     std::shared_ptr<void> lease;
@@ -64,20 +64,20 @@ class Heap {
   Piece allocate(std::shared_ptr<const cuda::DeviceContext> device,
                  std::size_t bytes,
                  const Wait& wait);
-  // The same place of another PE's heap as mapped here; null where it is not.
+  // Returns the same position in another PE's heap, as mapped here. Null if it is not mapped.
   std::byte* peer(const std::byte* address, int pe) const;
 
-  // Pieces that have not been given back, in the order in which they were made, which is the same
-  // on all PEs: 1 where it has been dropped here.
+  // Returns one byte for each existing piece, in the order of allocation, which is equal on all
+  // PEs. 1: it was dropped here.
   std::vector<std::byte> dropped() const;
-  // Collective: gives those back that are 1, which are the same on all.
+  // Frees the pieces whose byte is 1. Collective; the bytes are equal on all PEs.
   void give_back(std::shared_ptr<const cuda::DeviceContext> device,
                  const std::vector<std::byte>& which,
                  const Wait& wait);
 
-  // For one rank to make, and for all of a team to make it with.
+  // One rank makes the id, and all ranks make the team with it.
   TeamId new_team_id();
-  // Collective among the team's PEs: this one is number `pe` of `pes`.
+  // Makes a team, in which this PE is number `pe` of `pes`. Collective among the team's PEs.
   Team make_team(std::shared_ptr<const cuda::DeviceContext> device,
                  TeamId id,
                  int pe,
@@ -88,13 +88,13 @@ class Heap {
 
  private:
   void set_environment() const;
-  // Makes calls of NVSHMEM, one after the other, with the device's context current. Where one is
-  // left behind the heap is lost.
+  // Runs calls of NVSHMEM one after the other, with the device's context current. If a call does
+  // not end, the heap is lost.
   void call(std::shared_ptr<const cuda::DeviceContext> device,
             const std::string& what,
             std::function<void()> work,
             const Wait& wait);
-  // The same for work that waits for no other PE: it ends by itself, so that nothing is lost.
+  // Does the same for work that waits for no other PE. It ends by itself, so nothing is lost.
   void do_alone(std::shared_ptr<const cuda::DeviceContext> device,
                 std::function<void()> work,
                 const Wait& wait);
@@ -107,10 +107,10 @@ class Heap {
 
   std::shared_ptr<const NvshmemLibrary> library_;
   bool multicast_;
-  std::shared_ptr<std::mutex> turn_ = std::make_shared<std::mutex>();  // of calls
-  mutable std::mutex mutex_;                                           // of what follows
+  std::shared_ptr<std::mutex> turn_ = std::make_shared<std::mutex>();  // order of calls
+  mutable std::mutex mutex_;                                           // guards the members below
   std::uint64_t world_ = 0;
-  int ordinal_ = -1;  // of the GPU that it was started on; -1: not known
+  int ordinal_ = -1;  // the GPU of its start; -1: unknown
   std::string lost_;
   std::vector<Allocation> allocations_;
   SpareRanges spare_;

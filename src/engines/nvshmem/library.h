@@ -11,11 +11,12 @@ namespace hocket::nvshmem {
 
 struct FoundNvshmem;
 
-// A resource: the loaded library and a table of its functions, under NVSHMEM's names without
-// "nvshmem" and "nvshmemx". Immutable once made, so any thread. Never unloaded.
+// A resource: the loaded library, and a table of its functions under NVSHMEM's names without
+// "nvshmem" and "nvshmemx". It does not change after its creation, so any thread may use it. It is
+// never unloaded.
 class NvshmemLibrary {
  public:
-  // Never throws for what is not there: then `why_not` says so.
+  // Finds NVSHMEM. It does not throw if NVSHMEM is missing; `why_not` gives the reason.
   static FoundNvshmem find(const os::LibrarySearch& search);
 
   int version() const noexcept { return version_; }  // 30405 is 3.4.5
@@ -31,12 +32,12 @@ class NvshmemLibrary {
   void* (*malloc)(std::size_t) = nullptr;
   void (*free)(void*) = nullptr;
   void* (*ptr)(const void*, int pe) = nullptr;
-  // Null before version 3.3.
+  // Both are null before version 3.3.
   int (*team_get_uniqueid)(TeamId*) = nullptr;
   int (*team_init)(Team*, TeamConfig*, long mask, int pes, int pe) = nullptr;
 
  private:
-  std::string fill(os::LoadedLibrary& library);  // why not, or empty
+  std::string fill(os::LoadedLibrary& library);  // returns the reason of a failure, or ""
 
   std::string path_;
   int version_ = 0;

@@ -1,4 +1,4 @@
-// NVSHMEM in this process, whatever jobs come and go.
+// The NVSHMEM heap of this process, shared by all its jobs.
 #pragma once
 
 #include <memory>
@@ -9,9 +9,9 @@
 
 namespace hocket::nvshmem {
 
-// The process's heap, as NVSHMEM is one a process. Null: it has not been found so far, and why.
-// Reads HOCKET_NVSHMEM_LIBRARY and HOCKET_NVLINK_MULTICAST. `folders`: where Python's packages have
-// their libraries. Any thread.
+// Returns the process's heap. Null if it has not been found; `why_not` gets the reason. Reads
+// HOCKET_NVSHMEM_LIBRARY and HOCKET_NVLINK_MULTICAST. `folders` are the library folders of Python
+// packages. Any thread may call it.
 std::shared_ptr<Heap> heap_of_process(const std::vector<std::string>& folders,
                                       std::string& why_not);
 

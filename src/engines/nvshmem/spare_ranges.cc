@@ -12,7 +12,7 @@ SpareRanges::Ends::iterator SpareRanges::first_behind(std::byte* address) {
   return before->second >= address ? before : after;
 }
 
-// With all that it overlaps or touches it becomes one.
+// Merges the range with all ranges that it overlaps or touches.
 void SpareRanges::add(std::byte* address, std::size_t bytes) {
   if (bytes == 0) return;
   std::byte* end = address + bytes;
@@ -25,7 +25,8 @@ void SpareRanges::add(std::byte* address, std::size_t bytes) {
   ends_[address] = end;
 }
 
-// A heap's memory is its own to place: what is taken may lie in several ranges, and beside them.
+// A heap places its memory freely: the taken range may cover several free ranges, and memory beside
+// them.
 void SpareRanges::take(std::byte* address, std::size_t bytes) {
   if (bytes == 0) return;
   std::byte* const end = address + bytes;

@@ -1,4 +1,4 @@
-// Memory that a heap has and nobody uses.
+// The free memory of a heap.
 #pragma once
 
 #include <cstddef>
@@ -6,8 +6,8 @@
 
 namespace hocket::nvshmem {
 
-// What was given back to a heap, which keeps it for later allocations. Ranges that are added or
-// taken may overlap what is there in any way. A value.
+// The memory that was returned to a heap, which keeps it for later allocations. Ranges that are
+// added or taken may overlap existing ranges in any way. A value.
 class SpareRanges {
  public:
   void add(std::byte* address, std::size_t bytes);
@@ -15,11 +15,11 @@ class SpareRanges {
   std::size_t largest() const noexcept;
 
  private:
-  using Ends = std::map<std::byte*, std::byte*>;  // by where a range begins
-  // The first range that ends at `address` or behind it.
+  using Ends = std::map<std::byte*, std::byte*>;  // by the begin of each range
+  // Returns the first range that ends at or behind `address`.
   Ends::iterator first_behind(std::byte* address);
 
-  Ends ends_;  // no two touch each other
+  Ends ends_;  // ranges do not touch each other
 };
 
 }  // namespace hocket::nvshmem

@@ -22,7 +22,7 @@ struct PeerMoves {
   // The address at which each rank wants this rank's data. Null: unknown.
   std::array<std::byte*, kMaxRanks> direct{};
   bool symmetric = false;
-  // Whether the copy engines may carry the call, equal on all ranks. They make one copy after
+  // True if the copy engines may carry the call, equal on all ranks. They make one copy after
   // another, so not if a rank also copies a part of its own.
   bool by_engines = false;
 };

@@ -101,7 +101,7 @@ struct alignas(control::kApart) RankWords {
   // For symmetric calls: the positions of the rank's arrays in the host's segment.
   base::Plain<std::uint64_t> in[2] = {};
   base::Plain<std::uint64_t> out[2] = {};
-  // Whether the rank's input is exposed in that call, and its address in the rank's own process.
+  // True if the rank's input is exposed in that call. Then its address in the rank's own process.
   base::Plain<std::uint8_t> exposes[2] = {};
   base::Plain<std::uint64_t> exposed_at[2] = {};
   // One for each chunk, written before `staged`; see Stager.

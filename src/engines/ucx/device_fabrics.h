@@ -18,9 +18,11 @@ namespace hocket::engines::ucx {
 //
 // Fabrics have numbers. The ranks of a group agree on a number that all of them have for the GPUs
 // that they use in it. A number identifies one fabric of one GPU in this process. It is never
-// reused, because peers keep one address of each rank for it. If a rank of a group has lost a
-// connection, all its ranks get a new fabric, because UCX cannot reuse the endpoints of a lost
-// connection. The newest fabric of a GPU stays. Older ones live as long as they are used.
+// reused, because peers keep one address of each rank for it.
+//
+// If a rank of a group has lost a connection, all its ranks get a new fabric. UCX cannot reuse the
+// endpoints of a lost connection. The newest fabric of a GPU stays. Older ones live as long as they
+// are used.
 class DeviceFabrics {
  public:
   using Device = std::shared_ptr<const cuda::DeviceContext>;
@@ -43,7 +45,7 @@ class DeviceFabrics {
  private:
   struct Newest {
     int number = -1;
-    std::shared_ptr<Fabric> fabric;  // null until somebody gets it
+    std::shared_ptr<Fabric> fabric;  // null until the first `get`
   };
   struct Known {
     int number;

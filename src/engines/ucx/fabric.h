@@ -59,7 +59,7 @@ struct FabricOptions {
   std::function<bool(int rank)> died;  // the same, for a rank that did not leave cleanly
   Bulk bulk = Bulk::kAuto;
   std::size_t direct_from = kDirectFrom;  // bytes; shorter messages are never direct
-  // Whether UCX uses its transports for GPUs. They do not help host memory.
+  // True if UCX may use its transports for GPUs. They do not help host memory.
   bool gpus = false;
   // The GPU whose context is current during the construction, if any. UCX's objects in that context
   // must be destroyed before the context.

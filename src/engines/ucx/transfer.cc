@@ -26,9 +26,10 @@ constexpr auto kPatience = std::chrono::milliseconds(500);
 
 // --- Which way ----------------------------------------------------------------------------------
 
-// If UCX can move memory, and can cancel this when a peer fails, it has reserved a lane for it. TCP
-// may have such a lane too, but it is not faster, and CUDA's lanes move only GPUs' memory.
-// (ucp_ep_query lists lanes since 1.14, but not their purpose.)
+// Returns whether the connection has a suitable lane. UCX reserves a lane if it can move the
+// memory, and can cancel this when a peer fails. TCP may have such a lane too, but it is not
+// faster. CUDA's lanes move only GPUs' memory. (ucp_ep_query lists lanes since 1.14, but not their
+// purpose.)
 bool Fabric::has_lane(Endpoint endpoint, MemoryKind memory) const {
   char* text = nullptr;
   std::size_t length = 0;

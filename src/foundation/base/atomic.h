@@ -1,7 +1,7 @@
-// What threads and processes share: atomics, and what they publish.
+// Data that threads and processes share: atomics, and plain data that atomics publish.
 //
-// The lock-free parts name both by this header alone, so that tests/relacy can build the same
-// sources over a simulator of threads and memory: its header of this name comes first there.
+// The lock-free code uses only this header for both. So tests/relacy can compile the same sources
+// with a simulator of threads and memory, whose header of this name is found first.
 #pragma once
 
 #include <atomic>
@@ -13,16 +13,16 @@ namespace hocket::base {
 template <typename T>
 using Atomic = std::atomic<T>;
 
-// A plain value that one thread writes and others read, once an atomic has told them that they may.
+// A plain value that one thread writes. Others read it after an atomic has published it.
 template <typename T>
 using Plain = T;
-// A plain value that is read while it may be written; whether it was, an atomic says afterwards.
+// A plain value that may be read during a write. An atomic then tells whether this happened.
 template <typename T>
 using Torn = T;
 
 inline void thread_fence(std::memory_order order) noexcept { std::atomic_thread_fence(order); }
 
-// Bytes of which one side is shared as Plain is.
+// Copies bytes; one side is shared like a Plain.
 inline void copy_plain(void* to, const void* from, std::size_t bytes) noexcept {
   std::memcpy(to, from, bytes);
 }

@@ -1,4 +1,4 @@
-// A watch over the clock notes when it had a turn. The time leaves out the gaps between its turns.
+// Records when the clock's watch thread ran, and leaves the gaps between its runs out of the time.
 #pragma once
 
 #include <algorithm>
@@ -11,21 +11,21 @@
 
 namespace hocket::base {
 
-// All in ns. One thread beats and ends; any thread reads. Time stands still from `kGap` after a
-// beat to the next one:
+// All times are in ns. One thread calls `beat` and `end`; any thread reads. The time stands still
+// from `kGap` after a beat until the next beat:
 //
 //     steady   ...|...|...|..............|...|...
-//                beats    |<-kGap->|     the next beat: what is missing is left out from here on
+//                beats    |<-kGap->|     the next beat: the gap is left out from here on
 //                                  time stands still
 class Beats {
  public:
   static constexpr std::int64_t kGap = 200'000'000;
 
-  // The watch has a turn at `now`.
+  // Records a beat at `now`.
   void beat(std::int64_t now) noexcept {
     const std::int64_t until = until_.load(std::memory_order_relaxed);
     if (now > until) {
-      // Readers see both or neither: they look at `until_` twice.
+      // Readers read `until_` twice, so that they see both changes or neither.
       until_.store(kBeingWritten, std::memory_order_relaxed);
       thread_fence(std::memory_order_release);
       left_out_.store(left_out_.load(std::memory_order_relaxed) + (now - until),
@@ -33,11 +33,11 @@ class Beats {
     }
     until_.store(now + kGap, std::memory_order_release);
   }
-  // Nobody beats from here on: all time counts. Each end has a value of its own, so that a reader
-  // who met two of them notices.
+  // Ends the watch: all time counts from here on. Each end has a distinct value, so that a reader
+  // notices two of them.
   void end() noexcept { until_.store(kUnwatched + ++ends_, std::memory_order_release); }
 
-  // The time, where `steady()` reads the clock.
+  // Returns the time. `steady()` reads the clock.
   template <typename Steady>
   std::int64_t time(Steady steady) const noexcept {
     for (;; relax()) {
@@ -56,7 +56,7 @@ class Beats {
 
   Atomic<std::int64_t> until_{kUnwatched};
   Atomic<std::int64_t> left_out_{0};
-  std::int64_t ends_ = 0;  // of who beats
+  std::int64_t ends_ = 0;  // written by the thread that beats
 };
 
 }  // namespace hocket::base

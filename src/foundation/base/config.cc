@@ -70,7 +70,7 @@ LogLevel log_level() {
       "HOCKET_LOG={} is not one of debug, info, warning, error, off; correct or unset it", *text));
 }
 
-// Absent where the text is no number of seconds in [low, high].
+// Absent if the text is not a number of seconds in [low, high].
 std::optional<Duration> seconds_from(const std::string& text, double low, double high) {
   char* end = nullptr;
   const double seconds = std::strtod(text.c_str(), &end);
@@ -114,7 +114,7 @@ SingleCopy wanted_copies() {
   return kWays[environment_word("HOCKET_SINGLE_COPY", {"auto", "never", "always"})];
 }
 
-// 1: beside the trace, or in a folder of its own here.
+// 1 means the trace's folder, or a default folder in the current directory.
 std::string audit_directory(const std::string& trace_dir) {
   const std::string text = environment("HOCKET_AUDIT").value_or("");
   if (text == "0") return {};

@@ -1,5 +1,5 @@
-// A point in time after which a wait gives up, by the clock that leaves out what this process could
-// not use. A value.
+// A point in time at which a wait gives up, on the clock that leaves out time in which this process
+// could not run. A value.
 #pragma once
 
 #include <chrono>
@@ -14,17 +14,18 @@ class Deadline {
  public:
   using Clock = RunClock;
 
-  // Never; spelled out, as there is no default.
+  // The infinite deadline. It has a name, because there is no default.
   static Deadline never() noexcept { return Deadline(Clock::time_point::max()); }
   static Deadline at(Clock::time_point when) noexcept { return Deadline(when); }
-  // `after` from now; kForever, and anything past the clock's range, is never.
+  // Returns the deadline `after` from now. kForever, and times beyond the clock's range, mean
+  // never.
   static Deadline in(Duration after) noexcept;
 
   bool is_never() const noexcept { return when_ == Clock::time_point::max(); }
   bool has_passed() const noexcept { return !is_never() && Clock::now() >= when_; }
-  // Time left, at least zero; kForever for never.
+  // Returns the time left, at least zero. kForever for never.
   Duration left() const noexcept;
-  // The time left for poll(2): milliseconds rounded up, -1 for never.
+  // Returns the time left for poll(2): milliseconds rounded up, or -1 for never.
   int poll_timeout_ms() const noexcept;
   Clock::time_point when() const noexcept { return when_; }
 
@@ -35,7 +36,7 @@ class Deadline {
   Clock::time_point when_;
 };
 
-// "0.5 s", "300 s", for messages; "ever" for kForever.
+// Formats a duration for messages: "0.5 s", "300 s"; "ever" for kForever.
 std::string in_seconds(Duration duration);
 
 }  // namespace hocket::base

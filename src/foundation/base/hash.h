@@ -1,4 +1,4 @@
-// Hashes that tell things apart, the same in all processes of a job. They protect nothing.
+// Hashes that are equal in all processes of a job. They do not protect against forgery.
 #pragma once
 
 #include <cstdint>
@@ -6,17 +6,17 @@
 
 namespace hocket::base {
 
-// FNV-1a. `seed`: for texts that are not all there is to tell apart.
+// FNV-1a. `seed` separates hashes of the same text.
 constexpr std::uint64_t hash_of(std::string_view text, std::uint64_t seed = 0) noexcept {
   std::uint64_t hash = 0xcbf29ce484222325 ^ seed;
   for (const char each : text) hash = (hash ^ static_cast<unsigned char>(each)) * 0x100000001b3;
   return hash;
 }
 
-// For the first number of several.
+// The initial value for the first of several numbers.
 inline constexpr std::uint64_t kHashSeed = 0x9e3779b97f4a7c15;
 
-// Takes one more number in. One multiplication and no more: it lies on the way of every call.
+// Adds one number to a hash. It uses a single multiplication, because every call needs it.
 constexpr std::uint64_t mix(std::uint64_t hash, std::uint64_t value) noexcept {
   hash = (hash ^ value) * 0xff51afd7ed558ccd;
   return hash ^ (hash >> 32);

@@ -13,7 +13,7 @@
 
 namespace hocket {
 namespace {
-// A signal is the process's, and so is the one hook that looks for it.
+// Signals belong to the process, so the hook that checks for them is global.
 std::atomic<bool (*)()> registered_check{nullptr};
 
 constexpr std::chrono::milliseconds kBetweenLooks{20};
@@ -25,7 +25,7 @@ void set_interrupt_check(bool (*check)()) noexcept { registered_check.store(chec
 namespace base {
 
 namespace {
-// The one of the thread that joins a job, for as long as it does.
+// The lookout of this thread while it joins a job.
 thread_local Lookout* lookout = nullptr;
 }  // namespace
 

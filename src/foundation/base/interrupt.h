@@ -7,14 +7,15 @@
 
 namespace hocket::base {
 
-// Asks the registered check; false without one.
+// Calls the registered check. Returns false if there is none.
 bool interrupted();
 
-// For waits outside of communicators: throws Aborted where the user wants this thread to stop.
-// `what` is what it waits for, or does.
+// Throws Aborted if the user wants this thread to stop, for waits outside communicators. `what`
+// describes the wait, for the message.
 void throw_if_interrupted(std::string_view what);
 
-// How long a wait may last before it asks again: `deadline`, or less where a check is registered.
+// Returns the time until which a wait may last before it asks again: `deadline`, or earlier if a
+// check is registered.
 Deadline until_asked(Deadline deadline) noexcept;
 
 }  // namespace hocket::base

@@ -1,5 +1,5 @@
-// Limits of time, as a program gives them. A limit is more than zero: no call could be made within
-// less, and its communicator would end on all ranks.
+// Time limits that a program passes. A limit must be positive: no call could succeed within 0, and
+// its communicator would end on all ranks.
 #pragma once
 
 #include <optional>
@@ -8,9 +8,9 @@
 
 namespace hocket::base {
 
-// Throws InvalidArgument, which names the argument, where it is not more than zero.
+// Throws InvalidArgument, which names the argument, if it is not positive.
 void require_limit(const std::optional<Duration>& limit, const char* name);
-// The same of a wait, which 0 makes a single look.
+// Does the same for a wait, where 0 means one check.
 void require_patience(Duration patience, const char* name);
 
 }  // namespace hocket::base

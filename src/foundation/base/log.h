@@ -9,7 +9,7 @@ namespace hocket::base {
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError, kOff };
 
-// Called once, by init(): from then on messages carry the rank (none where negative).
+// Called once, by init(). From then on messages contain the rank, unless it is negative.
 void configure_log(LogLevel level, int rank);
 void log(LogLevel level, std::string_view message) noexcept;
 

@@ -1,13 +1,13 @@
-// A waiting thread looks at more than what it waits for.
+// Lets a waiting thread check for other events.
 #pragma once
 
 #include <functional>
 
 namespace hocket::base {
 
-// A resource: while it lives, every wait of this thread that heeds interrupts (foundation/base/interrupt.h)
-// calls `look` again and again, at least every 20 ms. What `look` throws ends the wait. One a
-// thread; made and destroyed by that thread.
+// A resource. While it exists, every wait of this thread that supports interrupts
+// (foundation/base/interrupt.h) calls `look` at least every 20 ms. An exception of `look` ends the wait. A
+// thread has at most one, which it makes and destroys itself.
 class Lookout {
  public:
   explicit Lookout(std::function<void()> look);
@@ -15,7 +15,7 @@ class Lookout {
   Lookout& operator=(const Lookout&) = delete;
   ~Lookout();
 
-  // This thread's waits look no longer: what was looked out for cannot come any more.
+  // Ends the checks of this thread, because the event can no longer occur.
   static void end() noexcept;
 
  private:

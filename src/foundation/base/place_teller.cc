@@ -6,7 +6,7 @@
 
 namespace hocket {
 namespace {
-// An interpreter is the process's, and so is the one hook that asks it.
+// The interpreter belongs to the process, so the hook that asks it is global.
 std::atomic<base::PlaceTeller> registered_teller{nullptr};
 }  // namespace
 

@@ -7,7 +7,7 @@
 namespace hocket::base {
 
 using PlaceTeller = std::string (*)(std::uint64_t thread);
-// Null: nobody tells.
+// Returns the registered function, or null.
 PlaceTeller place_teller() noexcept;
 
 }  // namespace hocket::base

@@ -1,4 +1,4 @@
-// How threads wait for what they have to look for.
+// The loops in which threads wait for conditions.
 #pragma once
 
 #include <algorithm>
@@ -10,21 +10,22 @@
 
 namespace hocket::base {
 
-// The one loop in which a thread waits. `is_so(look)`: whether the wait is over; `look`: whether it
-// is time to see what else may have happened, too. What it throws ends the wait. `pace.pause()`
-// gives the processor away for a while, and says whether it is time to look.
+// The loop in which a thread waits. `is_so(look)` returns whether the wait is over. `look` says
+// that it is time to check for other events as well. An exception ends the wait. `pace.pause()`
+// yields the processor for a while, and returns whether it is time to look.
 template <typename Condition, typename Pace>
 void wait_until(Condition is_so, Pace& pace) {
   for (bool look = false; !is_so(look); look = pace.pause()) {
   }
 }
 
-// The pace of a wait for what wakes nobody: some looks at once, then naps between them. A value.
+// The pace of a wait for an event that wakes nobody: some checks at once, then sleeps between
+// checks. A value.
 class Naps {
  public:
-  // `nap`: none gives the processor away, and no more. `eager`: how many looks come first.
+  // Zero for `nap` only yields the processor. `eager` is the number of checks without a pause.
   explicit Naps(Duration nap, int eager = 0) noexcept : Naps(nap, nap, eager) {}
-  // Naps that get longer, up to `longest`.
+  // The naps get longer, up to `longest`.
   Naps(Duration nap, Duration longest, int eager = 0) noexcept
       : nap_(nap), longest_(longest), eager_(eager) {}
 
@@ -40,7 +41,7 @@ class Naps {
     }
     return true;
   }
-  // Something moved: the next looks come at once.
+  // Something moved: the next checks are made at once.
   void moved() noexcept { looks_ = 0; }
   void wake_by(Deadline deadline) noexcept { deadline_ = deadline; }
 
@@ -52,7 +53,7 @@ class Naps {
   Deadline deadline_ = Deadline::never();
 };
 
-// Whether `is_so()` came true before the deadline.
+// Returns whether `is_so()` became true before the deadline.
 template <typename Condition>
 bool poll_until(Condition is_so, Deadline deadline, Naps naps) {
   naps.wake_by(deadline);

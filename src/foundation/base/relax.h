@@ -1,10 +1,10 @@
-// For loops that look at what another processor is about to write.
+// A hint for loops that poll a value of another processor.
 #pragma once
 
 namespace hocket::base {
 
-// Tells the processor that this is such a loop: it looks less often and, when the value changes,
-// does not have to take back the looks it was already ahead with.
+// Tells the processor that this is a polling loop. It then polls less often, and need not discard
+// speculative loads when the value changes.
 inline void relax() noexcept {
 #if defined(__x86_64__)
   __builtin_ia32_pause();

@@ -17,14 +17,15 @@ namespace {
 
 constexpr std::chrono::milliseconds kBetweenBeats{50};
 
-// A process has one time, whatever worlds, stores and launchers are in it.
+// A process has one time for all its worlds, stores and launchers.
 constinit base::Beats beats;
 
 std::int64_t steady_ns() noexcept {
   return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// The thread that beats, and those that want it. Never destroyed: the process may end meanwhile.
+// The thread that beats, and its users. It is never destroyed, because the process may end
+// meanwhile.
 class Beating {
  public:
   void hold() noexcept {
@@ -69,13 +70,13 @@ class Beating {
 
 std::atomic<Beating*> beating_now{nullptr};
 
-// A child has no such thread.
+// A forked child has no such thread.
 void forget_in_child() noexcept {
   beating_now.store(nullptr, std::memory_order_relaxed);
   beats.end();
 }
 
-// Null where memory is short.
+// Returns null if memory is exhausted.
 Beating* beating() noexcept {
   static const int registered = ::pthread_atfork(nullptr, nullptr, forget_in_child);
   if (registered != 0) return nullptr;

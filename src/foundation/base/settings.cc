@@ -1,4 +1,4 @@
-// The table of the variables that hocket understands and that are no engine's.
+// The table of the variables that belong to no engine.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -75,10 +75,10 @@ constexpr std::array kRows{
     Row{"HOCKET_COMPAT", "Packages that hocket stands in for in Python; set by hocket.compat"},
 };
 
-// Those of hocket's own tests and benchmarks.
+// Prefixes of variables for hocket's tests and benchmarks.
 constexpr std::array kOwn{"HOCKET_TEST_", "HOCKET_FAKE_", "HOCKET_BENCH_", "HOCKET_BIN"};
 
-// How many letters must be put in, taken out or changed to make one of the other (Levenshtein).
+// Returns the Levenshtein distance of two words.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});

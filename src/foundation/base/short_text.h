@@ -1,4 +1,4 @@
-// A text of fixed size: for memory that processes share, for files, for what ranks tell each other.
+// A text of fixed size, for shared memory, files, and data that ranks exchange.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 
 namespace hocket::base {
 
-// A value. What is too long is cut, and what fills it has no zero behind it: whoever wrote it, its
-// view ends where it does.
+// A value. A text that is too long is cut. A text that fills it has no terminating zero. Its view
+// never exceeds the array, even if another process wrote it.
 template <std::size_t kBytes>
 struct ShortText {
   char chars[kBytes] = {};
@@ -24,7 +24,8 @@ struct ShortText {
   std::string_view view() const noexcept { return {chars, strnlen(chars, kBytes)}; }
 };
 
-// How much of a text fits with " ..." behind it: whole clauses, or else whole words.
+// Returns the length of the part of a text that fits with " ..." behind it: whole clauses, or whole
+// words.
 inline std::size_t length_of_whole_part(std::string_view text, std::size_t most) noexcept {
   const std::string_view fits = text.substr(0, most - 4);
   const std::size_t clause = std::max(fits.rfind("; ") + 1, fits.rfind(". ") + 1);
@@ -32,17 +33,18 @@ inline std::size_t length_of_whole_part(std::string_view text, std::size_t most)
   const std::size_t word = fits.rfind(' ');
   if (word != std::string_view::npos && word > 0) return word;
   std::size_t end = fits.size();
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // of UTF-8
+  // within a UTF-8 character
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
   return end;
 }
 
-// The text, or a part that is not longer than `most` with its dots.
+// Returns the text, or a part with " ..." that is at most `most` bytes long.
 inline std::string shortened(std::string_view text, std::size_t most) {
   if (text.size() <= most) return std::string(text);
   return std::string(text.substr(0, length_of_whole_part(text, most))) + " ...";
 }
 
-// The same for sentences: one that is too long is cut after a clause or a word, and says so.
+// A text that is cut after a clause or word, with " ..." at the end, if it is too long.
 template <std::size_t kBytes>
 struct ShortSentence : ShortText<kBytes> {
   ShortSentence& operator=(std::string_view text) noexcept {

@@ -1,11 +1,11 @@
-// Which thread this is.
+// Identifies the current thread.
 #pragma once
 
 #include <cstdint>
 
 namespace hocket::base {
 
-// What a thread is told from others by: the address of something that it alone has.
+// Returns a number that distinguishes threads: the address of a thread-local variable.
 inline std::uintptr_t this_thread() noexcept {
   static thread_local char mark [[gnu::tls_model("initial-exec")]];
   return reinterpret_cast<std::uintptr_t>(&mark);

@@ -16,17 +16,17 @@ namespace {
 
 struct Gate {
   std::function<void(int)> body;
-  std::latch open{1};
+  std::latch open{1};          // written before `open`, read after it
   bool all_are_there = false;  // written before `open`, read after it
 };
 
-// Opens it in the end, whatever happens: threads that wait there could not be joined.
+// Opens the gate in any case. Threads that wait at it could not be joined otherwise.
 struct Opener {
   Gate& gate;
   ~Opener() { gate.open.count_down(); }
 };
 
-// Threads begin with the mask of who starts them.
+// New threads inherit the signal mask of the thread that starts them.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -61,7 +61,7 @@ std::vector<std::jthread> start_threads(int count, std::function<void(int)> body
   const auto gate = std::make_shared<Gate>();
   gate->body = std::move(body);
   std::vector<std::jthread> threads;
-  const Opener opener{*gate};  // goes before `threads`
+  const Opener opener{*gate};  // destroyed before `threads`
   threads.reserve(static_cast<std::size_t>(count));
   try {
     for (int i = 0; i < count; ++i) {

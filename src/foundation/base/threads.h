@@ -1,4 +1,4 @@
-// Threads of hocket's own, and what is said where the system gives none.
+// hocket's own threads, and the error if the system provides none.
 #pragma once
 
 #include <functional>
@@ -7,12 +7,12 @@
 
 namespace hocket::base {
 
-// One thread, which takes no signals: they belong to the program's own. `name` is what the system
-// shows, at most 15 letters. Throws SystemError.
+// Starts a thread that blocks all signals, because they belong to the program. `name` is visible in
+// the system, at most 15 letters. Throws SystemError.
 std::thread start_thread(const char* name, std::function<void()> body);
 
-// `count` threads; each runs body(number), numbered from 0. Where one cannot be started, no other
-// runs `body`, so that none waits for it, and this throws SystemError.
+// Starts `count` threads; each runs body(number), from 0. If one cannot start, none runs `body`, so
+// that none waits for it, and this throws SystemError.
 std::vector<std::jthread> start_threads(int count, std::function<void(int)> body);
 
 }  // namespace hocket::base

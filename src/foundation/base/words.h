@@ -1,5 +1,5 @@
-// The words of a line, and the numbers among them. Not by streams: those read numbers by facets of
-// the process's locale, which belong to whichever C++ library another package has brought.
+// Parses words and numbers of a line. It does not use streams: they depend on the process's locale,
+// and on the C++ library that another package has loaded.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace hocket::base {
 
 inline constexpr const char* kBlanks = " \t\r\n";
 
-// Takes the first word away; empty: there is none left.
+// Removes and returns the first word. Empty if there is none.
 inline std::string_view next_word(std::string_view& line) noexcept {
   line.remove_prefix(std::min(line.size(), line.find_first_not_of(kBlanks)));
   const std::string_view word = line.substr(0, line.find_first_of(kBlanks));
@@ -19,7 +19,7 @@ inline std::string_view next_word(std::string_view& line) noexcept {
   return word;
 }
 
-// Absent where the word, all of it, is no such number.
+// Converts a word. Absent if the whole word is not such a number.
 template <typename T>
 std::optional<T> number_in(std::string_view word) noexcept {
   T value{};
@@ -28,7 +28,7 @@ std::optional<T> number_in(std::string_view word) noexcept {
   return value;
 }
 
-// The first word of a line, as a number.
+// Returns the first word of a line as a number.
 template <typename T>
 std::optional<T> first_number(std::string_view line) noexcept {
   return number_in<T>(next_word(line));

@@ -14,12 +14,12 @@ namespace hocket::core::HWY_NAMESPACE {
 
 using Line = hn::FixedTag<std::uint8_t, 64>;
 constexpr std::size_t kLine = 64;
-// How far claims are ahead of loads.
+// Distance of claims ahead of loads, in bytes.
 constexpr std::size_t kAhead = 512;
 
 bool is_claiming() { return __builtin_cpu_is("amd") != 0; }
 
-// The mask of a claim. The compiler must not know it, else it leaves the store out.
+// Returns the empty mask of a claim. If the compiler knew the mask, it would remove the store.
 HWY_INLINE hn::MFromD<Line> no_lanes() {
   const volatile std::size_t none = 0;
   return hn::FirstN(Line(), none);
@@ -35,7 +35,7 @@ void claim_lines(const std::byte* at, std::size_t bytes) {
   for (std::size_t i = 0; i < bytes; i += kLine) claim_line(at + i, none);
 }
 
-// Writes whole lines, as far as there are any.
+// Copies whole lines, as far as there are any.
 void copy_claiming(std::byte* to, const std::byte* from, std::size_t bytes) {
   claim_lines(from, HWY_MIN(bytes, kAhead));
   const auto none = no_lanes();
@@ -78,7 +78,7 @@ void claim(const void* at, std::size_t bytes) noexcept {
 }
 
 void copy_claimed(void* out, const void* in, std::size_t bytes) noexcept {
-  if (bytes == 0) return;  // then the pointers may be null
+  if (bytes == 0) return;  // the pointers may be null
   HWY_DYNAMIC_DISPATCH(copy_claiming)
   (static_cast<std::byte*>(out), static_cast<const std::byte*>(in), bytes);
 }

@@ -1,27 +1,27 @@
-// Reads that take cache lines over from whoever wrote them.
+// Reads that take ownership of cache lines from the core that wrote them.
 //
-// A line that one core writes and another only reads ends up shared by both, and before the writer
-// stores to it again, all copies must be called in. On AMD's processors that takes several times as
-// long as a line that changes hands altogether: such a one is in one cache at a time, so nobody
-// else needs asking. A *claim* asks for a line as a store does and stores nothing: an AVX-512 store
-// with an empty mask. (PREFETCHW, which is meant for this, is of little use there.) On processors
-// where it was not measured, a claim is nothing at all.
+// If one core writes a line and another only reads it, both caches share the line. Before the
+// writer stores to it again, all copies must be invalidated. On AMD's processors that takes several
+// times as long as moving the line from one cache to the other. A *claim* requests the line as a
+// store does, but stores nothing: it is an AVX-512 store with an empty mask. (PREFETCHW has the
+// same purpose, but helps little here.) On processors on which it was not measured, a claim does
+// nothing.
 //
-// Free of state, safe in any thread, any alignment. What is claimed must be memory that this
-// process may write, which nobody writes meanwhile.
+// The functions have no state. Any thread may call them, with any alignment. The claimed memory
+// must be writable for this process, and no thread may write to it meanwhile.
 #pragma once
 
 #include <cstddef>
 
 namespace hocket::core {
 
-// Whether a claim is anything on this processor.
+// Returns whether a claim has an effect on this processor.
 bool can_claim() noexcept;
 
-// Claims what is about to be read: a KiB or two, not more than a core can have under way.
+// Claims memory that is about to be read: at most a KiB or two, which a core can have in flight.
 void claim(const void* at, std::size_t bytes) noexcept;
 
-// memcpy that claims `in` as it goes.
+// Does the same as memcpy, and claims `in` ahead of the copy.
 void copy_claimed(void* out, const void* in, std::size_t bytes) noexcept;
 
 }  // namespace hocket::core

@@ -12,16 +12,16 @@
 #include <bit>
 #include <cstring>
 
-// What all instruction sets share, written once.
+// Shared by all instruction sets, so it is compiled once.
 #ifndef HOCKET_CORE_DIGEST_SHARED_
 #define HOCKET_CORE_DIGEST_SHARED_
 namespace hocket::core {
 namespace {
 
-constexpr std::size_t kLanes = 8;  // words of 64 bits: a stripe
+constexpr std::size_t kLanes = 8;  // words of 64 bits; together a stripe
 constexpr std::size_t kStripe = kLanes * sizeof(std::uint64_t);
 
-// Odd, so that a lane that differs alone makes the sum of all differ.
+// The weights are odd, so that a difference in a single lane changes the total.
 constexpr std::array<std::uint64_t, kLanes> kWeights = {0x9e3779b97f4a7c15,
                                                         0xbf58476d1ce4e5b9,
                                                         0x94d049bb133111eb,
@@ -31,15 +31,15 @@ constexpr std::array<std::uint64_t, kLanes> kWeights = {0x9e3779b97f4a7c15,
                                                         0x8ebc6af09c88c6e3,
                                                         0x589965cc75374cc3};
 
-// By how much what is known of the order turns from one word of a lane to the next: what two words
-// change in it, as the signs of two numbers do, then does not meet.
+// Rotation of the order's state between two words of a lane. It keeps the changes of two words,
+// such as the signs of two numbers, from cancelling.
 constexpr int kTurn = 41;
 
-// Where the exponents of an element type lie in a word of 64 bits: all ones there, in any of the
-// word's lanes of `lane_bytes`, is an infinity or no number.
+// The exponents of an element type within a word of 64 bits. If all of these bits are set in a lane
+// of `lane_bytes`, the element is an infinity or a NaN.
 struct Exponents {
   std::uint64_t mask = 0;  // 0: every value is finite
-  std::uint32_t full = 0;  // of one lane
+  std::uint32_t full = 0;  // for one lane
   int lane_bytes = 4;
 };
 
@@ -64,7 +64,7 @@ constexpr Exponents exponents_of(DType dtype) noexcept {
       return {0x7f8000007f800000, 0x7f800000, 4};
     case DType::kFloat64:
     case DType::kComplex128:
-      return {0x7ff0000000000000, 0x7ff00000, 4};  // of the word's upper half
+      return {0x7ff0000000000000, 0x7ff00000, 4};  // in the word's upper half
     case DType::kFloat8E4M3:
       return {0x7f7f7f7f7f7f7f7f, 0x7f, 1};  // it has no infinities
     case DType::kFloat8E5M2:
@@ -98,7 +98,7 @@ HWY_BEFORE_NAMESPACE();
 namespace hocket::core::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The end of a block.
+// Computes the digest at the end of a block.
 HWY_INLINE Digest folded(const std::array<std::uint64_t, kLanes>& sums,
                          const std::array<std::uint64_t, kLanes>& order) {
   Digest digest;
@@ -110,7 +110,7 @@ HWY_INLINE Digest folded(const std::array<std::uint64_t, kLanes>& sums,
 }
 
 #if HWY_TARGET == HWY_SCALAR
-// The sums of a block under way, word by word.
+// The sums of a block in progress, word by word.
 template <typename Lane, bool kChecks>
 class Sums {
  public:
@@ -136,7 +136,7 @@ class Sums {
   bool full_ = false;
 };
 #else
-// The same, in vectors of whatever size this instruction set has.
+// The same with vectors of this instruction set's size.
 template <typename Lane, bool kChecks>
 class Sums {
  public:
@@ -169,7 +169,7 @@ class Sums {
     }
     return folded(sums, order);
   }
-  // Whether a lane has had all of its exponent.
+  // Returns whether a lane has had all bits of its exponent set.
   bool has_full() const {
     const hn::Repartition<Lane, D> lanes;
     auto found = hn::Zero(lanes);
@@ -250,7 +250,7 @@ std::optional<std::size_t> digest_blocks(const void* data,
                                          Digest* digests) noexcept {
   if (bytes == 0) return std::nullopt;
   const Exponents exponents = exponents_of(dtype);
-  // The smallest arrays are a single word, as the first lane of a stripe.
+  // The smallest arrays are one word, in the first lane of a stripe.
   if (bytes <= sizeof(std::uint64_t)) {
     std::uint64_t word = 0;
     std::memcpy(&word, data, bytes);

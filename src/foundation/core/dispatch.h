@@ -1,4 +1,5 @@
-// From a dtype or op known at run time to one known at compile time: the one place that lists them.
+// Turns a dtype or op that is known at run time into one that is known at compile time. This is the
+// only file that lists them.
 //
 //     const std::size_t bytes = dispatch(dtype, []<typename T>() { return sizeof(T); });
 //     dispatch(op, [&]<ReduceOp kOp>() { ... });

@@ -1,5 +1,5 @@
-// How vectors of each element type are loaded, added up and stored: the half of a kernel that knows
-// the format. Compiled once for each instruction set, see kernels-inl.h.
+// Loads, adds and stores vectors of each element type: the part of a kernel that depends on the
+// format. It is compiled once for each instruction set; see kernels-inl.h.
 #if defined(HOCKET_CORE_ELEMENTS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HOCKET_CORE_ELEMENTS_INL_H_
 #undef HOCKET_CORE_ELEMENTS_INL_H_
@@ -19,8 +19,8 @@ HWY_BEFORE_NAMESPACE();
 namespace hocket::core::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Any alignment. Vectors shorter than 16 bytes go by way of an array, since Highway reads those
-// through a typed pointer.
+// The address may be unaligned. Vectors shorter than 16 bytes use a temporary array, because
+// Highway reads them through a typed pointer.
 template <class D>
 HWY_INLINE hn::VFromD<D> load_lanes(D d, const std::byte* from) {
   using T = hn::TFromD<D>;
@@ -33,7 +33,7 @@ HWY_INLINE hn::VFromD<D> load_lanes(D d, const std::byte* from) {
   }
 }
 
-// Streaming stores want `to` aligned to the vector; none are shorter than 16 bytes.
+// Streaming stores need `to` aligned to the vector. No streamed vector is shorter than 16 bytes.
 template <Stores kStores, class D>
 HWY_INLINE void store_lanes(D d, hn::VFromD<D> v, std::byte* to) {
   using T = hn::TFromD<D>;
@@ -48,10 +48,11 @@ HWY_INLINE void store_lanes(D d, hn::VFromD<D> v, std::byte* to) {
   }
 }
 
-// ---- Elements: kBytes is the size in memory of a Lane, kLanes the lanes of an element; load and
-// store move a vector of them, apply and finish compute; Tail does the same for single elements.
+// ---- Elements: kBytes is the size of a Lane in memory, and kLanes the number of lanes of an
+// element. `load` and `store` move a vector, and `apply` and `finish` compute. Tail does the same
+// for single elements.
 
-// Of those whose loaded form is one vector.
+// The base of elements whose loaded form is one vector.
 struct OneVector {
   template <class Op, class V>
   static HWY_INLINE V apply(V a, V b) {
@@ -69,7 +70,7 @@ struct OneVector {
   }
 };
 
-// Lanes that lie in memory as they are.
+// Lanes whose format in memory is the same.
 template <typename T, int kLanesOfElement = 1>
 struct Plain : OneVector {
   using Lane = T;
@@ -86,7 +87,7 @@ struct Plain : OneVector {
   }
 };
 
-// Bytes of which any but zero is true.
+// Bytes in which any value except zero is true.
 struct Booleans : OneVector {
   using Tail = Booleans;
   using Lane = std::uint8_t;
@@ -102,7 +103,7 @@ struct Booleans : OneVector {
   }
 };
 
-// Bytes in lanes of 16 bits, for the product that the processors lack; the excess is cut off.
+// Bytes in 16-bit lanes, because processors have no product of bytes. The upper half is discarded.
 struct WideBytes : OneVector {
   using Tail = WideBytes;
   using Lane = std::uint16_t;
@@ -121,8 +122,8 @@ struct WideBytes : OneVector {
   }
 };
 
-// Codes of a small float, in the low bits of 32-bit lanes, to float and back: what
-// hocket/small_floats.h does, lane by lane.
+// Converts the codes of a small float, in the low bits of 32-bit lanes, to float and back. It
+// equals hocket/small_floats.h, lane by lane.
 template <class Format>
 struct Codec {
   template <class D>
@@ -213,7 +214,7 @@ struct SmallFloats : OneVector {
 };
 
 #if HWY_TARGET <= HWY_AVX2 && HWY_ARCH_X86
-// float16 by the processor's own conversions, which give the same bits.
+// float16 with the processor's conversions, which give the same bits.
 struct Float16s : OneVector {
   using Tail = Float16s;
   using Lane = float;
@@ -236,7 +237,7 @@ struct Float16s : OneVector {
 using Float16s = SmallFloats<detail::Float16Format, std::uint16_t>;
 #endif
 
-// bfloat16, the upper halves of floats.
+// bfloat16: the upper halves of floats.
 struct BFloat16s : OneVector {
   using Lane = float;
   using Tail = BFloat16s;
@@ -256,7 +257,8 @@ struct BFloat16s : OneVector {
     store_lanes<kStores>(stored, hn::DemoteTo(stored, hn::BitCast(di, code)), to);
   }
 
-  // The bits of `v`, rounded so that the upper halves are the codes; the lower ones are anything.
+  // Returns the bits of `v`, rounded so that the upper halves are the codes. The lower halves are
+  // undefined.
   template <class D>
   static HWY_INLINE hn::VFromD<hn::RebindToUnsigned<D>> round_upper_half(D /*d*/, hn::VFromD<D> v) {
     const hn::RebindToUnsigned<D> du;
@@ -271,8 +273,8 @@ struct BFloat16s : OneVector {
 #if HWY_TARGET == HWY_SCALAR
 using BFloat16Pairs = BFloat16s;
 #else
-// bfloat16 without shuffles: a pair of neighbours in 32 bits becomes a lane each of two vectors.
-// Little-endian, as all of Highway's targets are.
+// bfloat16 without shuffles: a pair of neighbours in 32 bits becomes one lane in each of two
+// vectors. It assumes little-endian order, which all of Highway's targets have.
 struct BFloat16Pairs {
   using Lane = std::uint16_t;
   using Tail = BFloat16s;

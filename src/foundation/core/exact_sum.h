@@ -1,4 +1,4 @@
-// Sums of integers that cannot overflow, for their averages.
+// Sums of integers that cannot overflow, for averages.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class ExactSum {
   std::int64_t total_ = 0;
 };
 
-// Integers of 64 bits are added up in two halves: the sum is high * 2^32 + low.
+// The sum of 64-bit integers, in two halves: high * 2^32 + low.
 template <typename T>
 requires(sizeof(T) == 8) class ExactSum<T> {
  public:
@@ -37,7 +37,8 @@ requires(sizeof(T) == 8) class ExactSum<T> {
   constexpr std::int64_t high() const { return high_; }
   constexpr std::int64_t low() const { return low_; }
 
-  // Divides in two steps, as by hand, rounding down, then corrects negative sums toward zero.
+  // Divides in two steps, as in long division, rounding down. Then it corrects negative sums toward
+  // zero.
   constexpr T divided(int by) const {
     const std::int64_t high = high_ + (low_ >> 32);
     std::int64_t first = high / by;

@@ -1,8 +1,8 @@
-// The vectorised reduction, compiled once for each instruction set by Highway's foreach_target; a
-// kernels_*.cc includes it after defining HWY_TARGET_INCLUDE.
+// The vectorized reduction. Highway's foreach_target compiles it once for each instruction set. A
+// kernels_*.cc defines HWY_TARGET_INCLUDE and includes it.
 //
-// A kernel is put together from `Elements` (elements-inl.h) and an operation. Whole vectors and the
-// last few elements run the same operations, the latter one at a time.
+// A kernel combines `Elements` (elements-inl.h) with an operation. Whole vectors and the last few
+// elements use the same operations, the latter one at a time.
 #if defined(HOCKET_CORE_KERNELS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HOCKET_CORE_KERNELS_INL_H_
 #undef HOCKET_CORE_KERNELS_INL_H_
@@ -43,8 +43,8 @@ struct Product {
   }
 };
 #if HWY_TARGET != HWY_SCALAR
-// Of complex numbers, real parts in even lanes: (ac - bd) + (ad + bc)i, each term rounded by
-// itself.
+// The product of complex numbers with real parts in even lanes: (ac - bd) + (ad + bc)i. Each term
+// is rounded separately.
 struct ComplexProduct {
   static constexpr bool kDivides = false;
   template <class V>
@@ -76,7 +76,7 @@ struct BitXor {
     return hn::Xor(a, b);
   }
 };
-// A lane of `a` where it is less, else of `b`: of `b` too where either is NaN.
+// Selects the lane of `a` if it is less, and otherwise the lane of `b`, also if either is NaN.
 template <class V>
 HWY_INLINE V lesser_or_second(V a, V b) {
 #if HWY_TARGET <= HWY_SSE4 && HWY_ARCH_X86
@@ -85,8 +85,9 @@ HWY_INLINE V lesser_or_second(V a, V b) {
   return hn::IfThenElse(hn::Lt(a, b), a, b);
 #endif
 }
-// For floats IEEE 754-2019's minimum. Asked both ways, the two answers differ only where the
-// arguments are zeros of two signs, or NaN is among them; or-ing them gives -0 and NaN there.
+// For floats it is the minimum of IEEE 754-2019. It computes the minimum in both argument orders.
+// The two results differ only for zeros of different sign, or NaN. Their bitwise or is then -0 or
+// NaN.
 struct Minimum {
   static constexpr bool kDivides = false;
   template <class V>
@@ -112,7 +113,8 @@ struct Maximum {
 
 // ---- The loop.
 
-// One vector of the result, from byte `offset` on. kSources of 0 means `n` of them.
+// Computes one vector of the result, from byte `offset` on. If kSources is 0, there are `n`
+// sources.
 template <class Elements, class Op, int kSources, class D>
 HWY_INLINE auto accumulate(
     D d, const void* const* sources, int n, std::size_t offset, int average_over) {
@@ -125,7 +127,7 @@ HWY_INLINE auto accumulate(
   return Elements::template finish<Op>(d, v, average_over);
 }
 
-// Lanes [i, count), an element at a time.
+// Computes the lanes [i, count), one element at a time.
 template <class Elements, class Op, int kSources>
 HWY_INLINE void reduce_singles(std::byte* out,
                                const void* const* sources,
@@ -142,7 +144,7 @@ HWY_INLINE void reduce_singles(std::byte* out,
   }
 }
 
-// Four vectors at a time, then one, then single elements.
+// Processes four vectors at a time, then one, then single elements.
 template <class Elements, class Op, int kSources>
 HWY_INLINE void reduce_cached(
     std::byte* out, const void* const* sources, int n, std::size_t count, int average_over) {
@@ -170,8 +172,9 @@ HWY_INLINE void reduce_cached(
   reduce_singles<Elements, Op, kSources>(out, sources, n, i, count, average_over);
 }
 
-// Single elements up to a cache line's begin, streamed vectors, single elements. Single ones are
-// made once, and copied from the first out: an out may be a source.
+// Processes single elements up to the start of a cache line, then streamed vectors, then single
+// elements. Single elements are computed once and copied to the other outs, because an out may be a
+// source.
 template <class Elements, class Op, int kOuts, int kSources>
 HWY_INLINE void reduce_streaming(void* const* outs,
                                  int n_outs,
@@ -205,7 +208,7 @@ HWY_INLINE void reduce_streaming(void* const* outs,
   hwy::FlushStream();
 }
 
-// A ReduceKernel. Two sources, the commonest case, get a loop of their own.
+// A ReduceKernel. Two sources, the most common case, have a separate loop.
 template <class Elements, class Op>
 void kernel(void* const* outs,
             int n_outs,
@@ -224,7 +227,7 @@ void kernel(void* const* outs,
   if (n_outs > 1) copy_to_others(outs, n_outs, lanes * Elements::kBytes);
 }
 
-// Whether the outs' elements can meet the beginning of a cache line, all at once.
+// Returns whether elements of all outs reach the start of a cache line at the same index.
 inline bool lie_alike(void* const* outs, int n_outs, std::size_t element_bytes) {
   constexpr std::uintptr_t kLine = 64;
   const auto place = [](const void* out) { return reinterpret_cast<std::uintptr_t>(out) % kLine; };
@@ -234,7 +237,7 @@ inline bool lie_alike(void* const* outs, int n_outs, std::size_t element_bytes) 
   return place(outs[0]) % element_bytes == 0;
 }
 
-// The same with streaming stores, where the outs let it. Two sources have loops of their own, for
+// Does the same with streaming stores, if the outs allow it. Two sources have separate loops, for
 // one out and for two.
 template <class Elements, class Op>
 void streaming_kernel(void* const* outs,
@@ -257,13 +260,13 @@ void streaming_kernel(void* const* outs,
   run.template operator()<2, 2>(both, pair);
 }
 
-// The kernel for `stores`.
+// Returns the kernel for `stores`.
 template <class Elements, class Op>
 ReduceKernel kernel_for(Stores stores) {
   return stores == Stores::kStreaming ? &streaming_kernel<Elements, Op> : &kernel<Elements, Op>;
 }
 
-// The operation of each ReduceOp.
+// Maps each ReduceOp to its operation.
 template <ReduceOp kOp>
 struct OperationOf;
 template <>
@@ -283,7 +286,7 @@ struct OperationOf<ReduceOp::kBitOr> : BitOr {};
 template <>
 struct OperationOf<ReduceOp::kBitXor> : BitXor {};
 
-// The kernel of `op` if it is one of kOps, else null.
+// Returns the kernel of `op` if it is one of kOps, else null.
 template <class Elements, ReduceOp... kOps>
 ReduceKernel one_of(ReduceOp op, Stores stores) {
   ReduceKernel found = nullptr;
@@ -291,7 +294,7 @@ ReduceKernel one_of(ReduceOp op, Stores stores) {
   return found;
 }
 
-// The five operations of real floats.
+// Returns the kernels of the five operations of real floats.
 template <class Elements>
 ReduceKernel real_kernel(ReduceOp op, Stores stores) {
   return one_of<Elements,
@@ -302,7 +305,7 @@ ReduceKernel real_kernel(ReduceOp op, Stores stores) {
                 ReduceOp::kAvg>(op, stores);
 }
 
-// Elements to lanes and back, for whole arrays.
+// Convert whole arrays from elements to lanes and back.
 template <class Elements>
 void widen_array(void* out, const void* in, std::size_t count) {
   using Lane = typename Elements::Lane;

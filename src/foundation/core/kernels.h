@@ -1,5 +1,5 @@
-// What the vectorised files offer to reduce.cc, and to those who copy many runs past the caches.
-// Each function picks the code for this processor.
+// The functions of the vectorized files, for reduce.cc and for callers that stream many copies.
+// Each function selects the code for this processor.
 #pragma once
 
 #include <complex>
@@ -9,29 +9,30 @@
 
 namespace hocket::core {
 
-// The kernel of element type T; null where there is no vectorised one.
-// Specialised for bool, the floats and complex numbers in kernels_*.cc.
+// Returns the kernel of element type T. Null if there is no vectorized one. kernels_*.cc specialize
+// it for bool, floats and complex numbers.
 template <typename T>
 ReduceKernel vector_kernel(ReduceOp op, Stores stores);
-// For unsigned T, whose code serves the signed integer of that width too: sum, product, bits.
+// For unsigned T: sum, product and bit operations. The signed integer of that width uses the same
+// code.
 template <typename T>
 ReduceKernel wrapping_kernel(ReduceOp op, Stores stores);
 // For every integer T: min and max.
 template <typename T>
 ReduceKernel extremes_kernel(ReduceOp op, Stores stores);
 
-// float32 from the small floats and back. Narrowing divides by `divisor` first.
+// Convert small floats to float32 and back. Narrowing divides by `divisor` first.
 template <typename T>
 void widen_small(void* out, const void* in, std::size_t count);
 template <typename T>
 void narrow_small(void* out, const void* in, std::size_t count, float divisor);
 
-// Copies what stands in the first of `outs` to the others.
+// Copies the contents of the first of `outs` to the others.
 void copy_to_others(void* const* outs, int n_outs, std::size_t bytes);
 
-// Copies past the caches, without the fence.
+// Copies with streaming stores, without the fence.
 void stream(void* out, const void* in, std::size_t bytes);
-// Orders what `stream` wrote before all later stores.
+// Orders the stores of `stream` before all later stores.
 void stream_fence();
 
 template <>

@@ -1,4 +1,4 @@
-// Throughput of the host reductions and copies, in bytes of one array a second.
+// Throughput of the host's reductions and copies, in bytes of one array per second.
 //
 //     kernels_bench --benchmark_filter='reduce/float32/sum'
 //
@@ -22,8 +22,8 @@ using hocket::core::Stores;
 
 constexpr std::int64_t kSizes[] = {64, 1 << 10, 16 << 10, 256 << 10, 4 << 20, 64 << 20};
 
-// Numbers that stay ordinary when they are reduced, whatever the dtype: ones in the low bits of
-// the exponents are neither NaN nor subnormal.
+// Makes numbers that stay normal when they are reduced, for every dtype. Ones in the low bits of
+// the exponents give neither NaN nor subnormals.
 std::vector<std::byte> make_array(std::int64_t bytes) {
   return std::vector<std::byte>(static_cast<std::size_t>(bytes), std::byte{0x3b});
 }

@@ -1,4 +1,4 @@
-// The floats of 8 bits. Bound by arithmetic, not by memory: they have ordinary stores only.
+// Floats of 8 bits. Arithmetic limits them, not memory, so they use only ordinary stores.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "foundation/core/kernels_float8.cc"
 // clang-format off

@@ -9,7 +9,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace hocket::core::HWY_NAMESPACE {
 
-// What does not ask for the sign. Wraps around.
+// The operations that do not depend on the sign. They wrap around.
 template <typename T>
 ReduceKernel wrapping(ReduceOp op, Stores stores) {
   return one_of<Plain<T>,
@@ -32,7 +32,7 @@ ReduceKernel wrapping16(ReduceOp op, Stores stores) { return wrapping<std::uint1
 ReduceKernel wrapping32(ReduceOp op, Stores stores) { return wrapping<std::uint32_t>(op, stores); }
 ReduceKernel wrapping64(ReduceOp op, Stores stores) { return wrapping<std::uint64_t>(op, stores); }
 
-// False is the lesser; adding is or, multiplying is and.
+// False is less than true. Addition is or, and multiplication is and.
 ReduceKernel boolean(ReduceOp op, Stores stores) {
   const bool is_or = op == ReduceOp::kSum || op == ReduceOp::kMax;
   const bool is_and = op == ReduceOp::kProduct || op == ReduceOp::kMin;

@@ -1,4 +1,4 @@
-// Names of dtypes and ops, and the way back.
+// Conversions between dtypes or ops and their names.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -11,7 +11,7 @@
 namespace hocket {
 namespace {
 
-// In the order of DType and ReduceOp.
+// The order is that of DType and ReduceOp.
 constexpr std::array<std::string_view, kDTypeCount> kDTypeNames = {"bool",
                                                                    "int8",
                                                                    "int16",

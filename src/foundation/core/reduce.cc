@@ -41,7 +41,7 @@ void set_element(void* array, std::size_t i, T value) {
   std::memcpy(static_cast<std::byte*>(array) + i * sizeof(T), &value, sizeof(T));
 }
 
-// Written out: std::complex's product repairs NaNs, which hocket does not promise, at a great cost.
+// This is written out because std::complex's product repairs NaNs, which is slow and not required.
 template <Complex T>
 T product(T a, T b) {
   return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
@@ -62,7 +62,7 @@ void complex_product(void* const* outs,
   copy_to_others(outs, n_outs, count * sizeof(T));
 }
 
-// A block at a time, as an out may be a source.
+// Processes one block at a time, because an out may be a source.
 template <Integer T>
 void integer_average(void* const* outs,
                      int n_outs,
@@ -126,7 +126,7 @@ ReduceKernel kernel_of(ReduceOp op, Stores stores) {
   } else {
     const ReduceKernel kernel = vector_kernel<T>(op, stores);
     if constexpr (Complex<T>) {
-      if (kernel == nullptr) return &complex_product<T>;  // where no vector holds a pair
+      if (kernel == nullptr) return &complex_product<T>;  // if no vector holds a pair
     }
     return kernel;
   }
@@ -152,7 +152,7 @@ void copy_to_others(void* const* outs, int n_outs, std::size_t bytes) {
 }
 
 void copy(void* out, const void* in, std::size_t bytes, Stores stores) {
-  if (bytes == 0) return;  // then the pointers may be null, which memcpy does not take
+  if (bytes == 0) return;  // the pointers may be null, which memcpy does not allow
   if (stores == Stores::kCached) {
     std::memcpy(out, in, bytes);
     return;

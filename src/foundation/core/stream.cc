@@ -10,7 +10,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace hocket::core::HWY_NAMESPACE {
 
-// Whole cache lines go past the caches, the ragged ends do not.
+// Whole cache lines bypass the caches; the incomplete lines at the ends do not.
 void stream_bytes(std::byte* to, const std::byte* from, std::size_t bytes) {
   constexpr std::size_t kLine = 64;
   const std::size_t head = -reinterpret_cast<std::uintptr_t>(to) % kLine;

@@ -1,4 +1,4 @@
-// Integers of any size as magnitudes: little-endian bytes without zeros at the end; zero is empty.
+// Integers of any size as magnitudes: little-endian bytes without trailing zeros. Zero is empty.
 #pragma once
 
 #include <cstddef>
@@ -13,16 +13,16 @@ namespace hocket::object {
 
 using Magnitude = std::vector<std::byte>;
 
-// Cuts the zeros at the end off.
+// Removes trailing zeros.
 void trim(Magnitude& magnitude);
 
 Magnitude magnitude_of(std::uint64_t value);
 
-// The number, where 64 bits with a sign hold it.
+// Returns the number if it fits into a signed 64-bit integer.
 std::optional<std::int64_t> to_int64(bool negative, std::span<const std::byte> magnitude);
 
-// Decimal digits, no sign; absent where there is anything else or nothing. The time of both grows
-// with the square of the length.
+// Convert from and to decimal digits without sign. Absent if the text is empty or has other
+// characters. The time grows with the square of the length.
 std::optional<Magnitude> magnitude_from_decimal(std::string_view digits);
 std::string magnitude_to_decimal(std::span<const std::byte> magnitude);
 

@@ -1,4 +1,4 @@
-// What the value type and its encoding share.
+// Definitions that the value type and its encoding share.
 //
 // The encoding, version 1: the bytes "HKO" 0x01, then one value. A value is a tag byte and
 //
@@ -31,16 +31,16 @@ namespace hocket::object {
 
 inline constexpr std::size_t kMaxDimensions = 32;
 
-// Bytes of an array; absent where there is no such dtype, there are too many dimensions, or the
-// bytes of the shape without its zeros do not fit 63 bits (what NumPy too refuses).
+// Returns the bytes of an array. Absent for an unknown dtype, for too many dimensions, and if the
+// extents without zeros make more than 63 bits. NumPy refuses these too.
 std::optional<std::size_t> shape_bytes(std::span<const std::size_t> shape, DType dtype) noexcept;
 
-// Whether an object can be a key of a dict, looking no further than `depth` tuples into it.
+// Returns whether an object can be a key of a dict. It inspects at most `depth` nested tuples.
 bool is_key(const Object& object, int depth = kMaxObjectDepth) noexcept;
-// Throws InvalidArgument where it cannot.
+// Throws InvalidArgument if it cannot.
 void check_key(const Object& object);
 
-// In a few words, for messages: `the string "loss"`, `a dict of 3 entries`.
+// Describes an object briefly, for messages: `the string "loss"`, `a dict of 3 entries`.
 std::string describe(const Object& object);
 
 }  // namespace hocket::object

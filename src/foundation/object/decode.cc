@@ -15,10 +15,10 @@ namespace hocket {
 namespace object {
 namespace {
 
-// Containers make room for at most this many items before they have seen them.
+// Limit of the items for which a container reserves memory before it has read them.
 constexpr std::size_t kTrustedCount = 64;
 
-// Bytes while they are read. What they say about lengths is believed as far as there are bytes.
+// Reads an encoding. It trusts lengths only as far as there are bytes.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -53,7 +53,7 @@ class Reader {
     return result;
   }
   std::uint64_t varint(std::string_view what);
-  // A number of things that take at least `each` bytes.
+  // Reads a number of items that take at least `each` bytes.
   std::size_t count(std::string_view what, std::size_t each);
   std::span<const std::byte> blob(std::string_view what) { return take(count(what, 1), what); }
 
@@ -64,7 +64,7 @@ class Reader {
   Object array(bool is_fortran);
   Object scalar();
   DType dtype(std::string_view what);
-  // The elements of an array or a scalar, which are `bytes` long.
+  // Reads the elements of an array or a scalar, `bytes` bytes.
   std::span<const std::byte> elements(DType dtype, std::size_t bytes, std::string_view what);
 
   std::span<const std::byte> bytes_;
@@ -211,7 +211,7 @@ DType Reader::dtype(std::string_view what) {
 
 std::span<const std::byte> Reader::elements(DType dtype, std::size_t bytes, std::string_view what) {
   const auto data = take(bytes, what);
-  // Another byte in a bool would be undefined behaviour in whoever reads it.
+  // Another value in a bool would be undefined behaviour for its readers.
   if (dtype == DType::kBool &&
       std::any_of(data.begin(), data.end(), [](std::byte b) { return b > std::byte{1}; })) {
     fail(fmt::format("{} of bool holds neither 0 nor 1", what), at_ - bytes);

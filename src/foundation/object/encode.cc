@@ -13,7 +13,7 @@ namespace hocket {
 namespace object {
 namespace {
 
-// An encoding while it is written.
+// Writes an encoding.
 class Writer {
  public:
   void object(const Object& value, int depth);

@@ -22,7 +22,7 @@ bool same_bits(double a, double b) noexcept {
 }
 
 void check_keys(std::span<const Object::Entry> entries) {
-  // Equal keys have equal encodings, which sorting brings together.
+  // Equal keys have equal encodings, so sorting makes them adjacent.
   std::vector<std::string> keys;
   keys.reserve(entries.size());
   for (const auto& [key, value] : entries) {
@@ -38,7 +38,7 @@ void check_keys(std::span<const Object::Entry> entries) {
   }
 }
 
-// `bytes`: of the elements.
+// `bytes` is the size of the elements.
 void require_shape(std::span<const std::size_t> shape, DType dtype, std::size_t bytes) {
   if (object::shape_bytes(shape, dtype) == bytes) return;
   throw InvalidArgument(

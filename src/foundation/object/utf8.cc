@@ -5,8 +5,8 @@
 namespace hocket::object {
 namespace {
 
-// What may follow a leading byte: how many bytes, and the range of the first of them (the others
-// lie in 80..BF). The narrowed ranges keep long forms, surrogates and large numbers out.
+// The bytes that may follow a lead byte: their number, and the range of the first one. The others
+// are in 80..BF. The narrower ranges exclude overlong forms, surrogates and large numbers.
 struct Lead {
   int followers;
   std::uint8_t low;

@@ -1,4 +1,4 @@
-// UTF-8 as RFC 3629 has it: shortest forms only, no surrogates, up to U+10FFFF.
+// UTF-8 as in RFC 3629: only shortest forms, no surrogates, up to U+10FFFF.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace hocket::object {
 
-// Where the first byte stands that is not part of well-formed UTF-8; absent where all is well.
+// Returns the position of the first byte that is not well-formed UTF-8. Absent if all bytes are.
 std::optional<std::size_t> find_bad_utf8(std::string_view text) noexcept;
 
 }  // namespace hocket::object

@@ -1,4 +1,4 @@
-// The numbers of the encoding that codec.h describes.
+// The constants of the encoding that codec.h describes.
 #pragma once
 
 #include <array>
@@ -25,12 +25,12 @@ enum class Tag : std::uint8_t {
   kPickle,
   kScalar,
   kByteArray,
-  kFortranArray,  // an array that Python has in Fortran order; its elements come in C order
+  kFortranArray,  // an array that has Fortran order in Python; its elements are in C order
 };
 
 inline constexpr std::array kHeader{std::byte{'H'}, std::byte{'K'}, std::byte{'O'}, std::byte{1}};
 
-// Signed numbers as unsigned ones, small magnitudes first.
+// Encodes signed numbers as unsigned ones, small magnitudes first.
 constexpr std::uint64_t zigzag(std::int64_t value) noexcept {
   return static_cast<std::uint64_t>(value) << 1 ^ static_cast<std::uint64_t>(value >> 63);
 }

@@ -5,7 +5,7 @@
 namespace hocket::os {
 
 void Fd::reset() noexcept {
-  // Linux has closed the descriptor even where close(2) says EINTR: never a second time.
+  // Linux closes the descriptor even if close(2) returns EINTR, so it must not be closed again.
   if (fd_ >= 0) ::close(std::exchange(fd_, -1));
 }
 

@@ -5,7 +5,7 @@
 
 namespace hocket::os {
 
-// A resource: closes its descriptor. Movable; one thread at a time. -1 owns nothing.
+// A resource: closes its descriptor. It can be moved. One thread at a time. -1 means none.
 class Fd {
  public:
   Fd() noexcept = default;
@@ -22,7 +22,7 @@ class Fd {
 
   int get() const noexcept { return fd_; }
   explicit operator bool() const noexcept { return fd_ >= 0; }
-  // Gives the descriptor away.
+  // Gives up ownership and returns the descriptor.
   int release() noexcept { return std::exchange(fd_, -1); }
   void reset() noexcept;
 

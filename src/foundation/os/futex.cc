@@ -28,7 +28,7 @@ std::uint32_t* raw(FutexWord& word) { return reinterpret_cast<std::uint32_t*>(&w
 #ifndef SYS_futex_waitv
 constexpr long SYS_futex_waitv = 449;
 #endif
-struct WaitvEntry {  // struct futex_waitv of the kernel, which GCC 12's headers may lack
+struct WaitvEntry {  // the kernel's struct futex_waitv, which GCC 12's headers may lack
   std::uint64_t value;
   std::uint64_t address;
   std::uint32_t flags;
@@ -71,7 +71,7 @@ void futex_wait_any(std::span<const FutexWait> waits, base::Deadline deadline) n
   }
   const long result = syscall(SYS_futex_waitv, entries.data(), count, 0, timeout, CLOCK_MONOTONIC);
   if (result >= 0 || errno == EAGAIN || errno == EINTR || errno == ETIMEDOUT) return;
-  // The kernel has no such call (ENOSYS), or a container's profile refuses it, by whatever error.
+  // The kernel lacks this call (ENOSYS), or a container's profile refuses it with any error.
   const auto soon = base::Deadline::in(std::chrono::milliseconds(5));
   futex_wait(*waits[0].word, waits[0].expected, std::min(soon, deadline));
 }
@@ -94,7 +94,8 @@ RobustHold::RobustHold() {
 }
 
 RobustHold::~RobustHold() {
-  // The kernel reads the list that it knows of when the thread ends, and this one's memory goes.
+  // When the thread ends, the kernel reads the registered list, and this object's memory is gone
+  // then.
   static Head none{.first = &none};
   syscall(SYS_set_robust_list, &none, sizeof(none));
   for (void* at = head_.first; at != &head_;) {
@@ -107,7 +108,7 @@ RobustHold::~RobustHold() {
 
 void RobustHold::add(RobustWord& word) noexcept {
   word.next = head_.first;
-  // Waiters are always assumed, so that the kernel always wakes.
+  // The bit for waiters is always set, so that the kernel always wakes.
   word.word.store(static_cast<std::uint32_t>(gettid()) | FUTEX_WAITERS, std::memory_order_release);
   std::atomic_signal_fence(std::memory_order_seq_cst);
   head_.first = &word;
@@ -115,7 +116,7 @@ void RobustHold::add(RobustWord& word) noexcept {
 
 void require_robust_words() {
   std::exception_ptr refusal;
-  // The caller's own list stays.
+  // A separate thread keeps the caller's own list unchanged.
   base::start_thread("hocket-robust", [&refusal] {
     try {
       const RobustHold hold;

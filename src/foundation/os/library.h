@@ -1,4 +1,4 @@
-// Shared libraries that are looked for at run time.
+// Loads shared libraries that are searched at run time.
 #pragma once
 
 #include <dlfcn.h>
@@ -10,48 +10,49 @@
 
 namespace hocket::os {
 
-// A library that users install by themselves. A value.
+// A library that users install themselves. A value.
 struct LibraryName {
-  // Whether the system's is taken before one of Python's packages, or after it.
+  // The search begins with the libraries of Python packages, or with the system's.
   enum class Rather : std::uint8_t { kPackages, kSystem };
   const char* file;      // "libnccl.so.2"
-  const char* variable;  // that names another one: "HOCKET_NCCL_LIBRARY"
+  const char* variable;  // the variable that names another file: "HOCKET_NCCL_LIBRARY"
   const char* title;     // "NCCL"
   const char* packages;  // where to get it: "pip: nvidia-nccl-cu13"
   Rather rather = Rather::kPackages;
 };
 
-// Where to look for it. A value.
+// The places to search. A value.
 struct LibrarySearch {
-  std::string file;                  // what the variable says; empty: nothing
-  std::vector<std::string> folders;  // of Python's packages
+  std::string file;                  // the variable's value; empty: unset
+  std::vector<std::string> folders;  // of Python packages
 };
 
-// A library that has been loaded, and stays so. A value; any thread.
+// A loaded library, which is never unloaded. A value; any thread may use it.
 class LoadedLibrary {
  public:
-  // The one in the process, then the file that the user names, and no other where there is one;
-  // then one in the folders, in their order, and the system's, or the other way round. Where there
-  // is none, `why_not` says so, and this is false.
+  // Finds a library. The first choice is the one already loaded in the process. If the user names a
+  // file, only that one is tried next. Otherwise it tries the folders, in their order, and the
+  // system's, in the order of `Rather`. If none is found, `why_not` gets the reason, and this
+  // object is false.
   LoadedLibrary(const LibraryName& name, const LibrarySearch& search, std::string& why_not);
   explicit operator bool() const noexcept { return handle_ != nullptr; }
 
   const std::string& path() const noexcept { return path_; }
 
-  // Has `function` point to what has this name; null where there is nothing.
+  // Sets `function` to the symbol of this name, or to null.
   template <typename F>
   bool look(const char* name, F*& function) const noexcept {
     function = reinterpret_cast<F*>(::dlsym(handle_, name));
     return function != nullptr;
   }
-  // The same for what is needed: the first that is not there is remembered.
+  // Does the same for a required symbol, and records the first missing one.
   template <typename F>
   bool need(const char* name, F*& function) noexcept {
     if (look(name, function)) return true;
     if (missing_ == nullptr) missing_ = name;
     return false;
   }
-  // Empty where nothing that is needed is missing.
+  // Returns "" if no required symbol is missing, else the reason.
   std::string why_not_whole() const;
 
  private:
@@ -60,16 +61,16 @@ class LoadedLibrary {
   const char* missing_ = nullptr;
 };
 
-// The first of several names that is there, the newest first; where none is, `why_not` is the
-// first's.
+// Returns the first of several names that is found; the newest should be first. If none is found,
+// `why_not` is that of the first name.
 LoadedLibrary first_library(std::span<const LibraryName> names,
                             const LibrarySearch& search,
                             std::string& why_not);
 
-// The file of a library that this process has loaded whose name has one of the words; empty: none.
+// Returns the file of a loaded library of this process whose name contains one of the words, or "".
 std::string find_loaded(const std::vector<std::string>& words);
 
-// "2.28.9" of 22809, as NVIDIA's libraries number their versions.
+// Formats version numbers of NVIDIA's libraries: "2.28.9" for 22809.
 std::string text_of_version(int version);
 
 }  // namespace hocket::os

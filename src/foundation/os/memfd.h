@@ -1,12 +1,12 @@
-// Files of memory.
+// Files in memory.
 #pragma once
 
 #include "foundation/os/fd.h"
 
 namespace hocket::os {
 
-// A new one, empty, closed on exec, that can be sealed and never executed. `name` is for people, in
-// /proc. Owns nothing where the kernel refuses: errno says why.
+// Makes an empty file that is close-on-exec, can be sealed, and can never be executed. `name` is
+// visible in /proc. Returns an empty Fd if the kernel refuses; errno has the reason.
 Fd make_memfd(const char* name) noexcept;
 
 }  // namespace hocket::os

@@ -1,4 +1,4 @@
-// Waiting for many descriptors at once.
+// Waits for many descriptors at once.
 #pragma once
 
 #include <array>
@@ -11,8 +11,8 @@
 
 namespace hocket::os {
 
-// A resource: an epoll instance. One thread at a time. What is watched is told again by each wait
-// for as long as it holds, so that nothing has to be armed twice. Throws SystemError.
+// A resource: an epoll instance. One thread at a time. It is level-triggered: each wait reports an
+// event as long as it holds, so nothing must be re-armed. Throws SystemError.
 class Poller {
  public:
   struct Interest {
@@ -24,15 +24,16 @@ class Poller {
     std::uint64_t token = 0;
     bool read = false;
     bool write = false;
-    bool broken = false;  // both directions are at their end; told whatever the interest
+    bool broken = false;  // both directions have ended; always reported
   };
 
   Poller();
 
-  // `token` comes back with what happens. A closed descriptor is forgotten by itself.
+  // `token` is returned with the events. A closed descriptor is removed automatically.
   void watch(int fd, std::uint64_t token, Interest interest);
   void change(int fd, std::uint64_t token, Interest interest);
-  // Some of what is ready, as soon as anything is; nothing at the deadline. Valid until the next.
+  // Returns some of the ready descriptors, as soon as there is one. Empty at the deadline. The
+  // result is valid until the next call.
   std::span<const Event> wait(base::Deadline deadline);
 
  private:

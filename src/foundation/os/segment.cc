@@ -33,7 +33,7 @@ std::byte* map_pages(std::size_t bytes, int flags, int fd) {
   return static_cast<std::byte*>(at);
 }
 
-// Whether this process has a hole of `bytes` between its mappings.
+// Returns whether the address space of this process has a gap of `bytes`.
 bool has_room(std::size_t bytes) {
   void* at = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (at == MAP_FAILED) return false;
@@ -41,7 +41,7 @@ bool has_room(std::size_t bytes) {
   return true;
 }
 
-// The address space that this process has mapped: the first word of /proc/self/statm.
+// Returns the mapped address space of this process: the first word of /proc/self/statm.
 std::size_t mapped_bytes() {
   std::size_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
@@ -82,7 +82,7 @@ Segment Segment::create(const char* name, std::size_t bytes) {
                            "by; allow it in the container's seccomp profile",
         errno);
   }
-  // Beyond the limit, the kernel ends the process (SIGXFSZ) rather than refuse.
+  // Beyond this limit the kernel kills the process (SIGXFSZ) instead of returning an error.
   rlimit limit{};
   const bool is_allowed = getrlimit(RLIMIT_FSIZE, &limit) != 0 ||
                           limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur;
@@ -116,7 +116,7 @@ Segment Segment::create_private(std::size_t bytes) {
 
 void Segment::discard(std::size_t offset, std::size_t bytes) const noexcept {
   if (fd_) {
-    // The file's own call takes any range, and pages that some process has locked, too.
+    // The call for the file accepts any range, also with pages that a process has locked.
     const int result = fallocate(fd_.get(),
                                  FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                                  static_cast<off_t>(offset),
@@ -124,7 +124,7 @@ void Segment::discard(std::size_t offset, std::size_t bytes) const noexcept {
     if (result != 0) std::memset(data_ + offset, 0, bytes);
     return;
   }
-  // Whole pages alone: the kernel takes all of a page of which it is given a part.
+  // Only whole pages, because the kernel frees the whole page even for a part of it.
   const std::size_t page = page_bytes();
   const std::size_t first = std::min((offset + page - 1) / page * page, offset + bytes);
   const std::size_t last = std::max((offset + bytes) / page * page, first);
@@ -138,8 +138,8 @@ void Segment::discard(std::size_t offset, std::size_t bytes) const noexcept {
 std::size_t allowed_segment_bytes(std::size_t wanted) {
   rlimit limit;
   if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
-    // The rest is for what threads and libraries map later: an arena of malloc alone asks for 128
-    // MiB for a moment.
+    // The rest is for later mappings of threads and libraries. A malloc arena alone needs 128 MiB
+    // for a moment.
     const std::size_t most = limit.rlim_cur, used = mapped_bytes();
     wanted = std::min({wanted, most / 4, most > used ? (most - used) / 4 * 3 : 0});
   }
@@ -150,7 +150,7 @@ std::size_t allowed_segment_bytes(std::size_t wanted) {
 }
 
 std::size_t segment_bytes_with_room(std::size_t wanted) {
-  // Twice the size must fit, as the other ranks have other mappings in other places.
+  // Twice the size must fit, because the mappings of other ranks are at other addresses.
   while (wanted > page_bytes() && !has_room(2 * wanted)) wanted = round_to_pages(wanted / 2);
   return wanted;
 }

@@ -1,8 +1,8 @@
-// One large, sparse piece of memory that the processes of a job on one host share.
+// A large, sparse memory that the processes of a job on one host share.
 //
-// Backed by a sealed memfd: it has no name, its size is fixed, and nothing is left of it when the
-// last process is gone, however it went. Only pages that were touched take memory; /dev/shm's size
-// does not matter.
+// It is a sealed memfd: it has no name, and its size is fixed. Nothing remains of it after the last
+// process has ended, in whatever way. Only touched pages take memory. The size of /dev/shm does not
+// matter.
 #pragma once
 
 #include <cstddef>
@@ -11,19 +11,19 @@
 
 namespace hocket::os {
 
-// A resource: the mapping, and the file descriptor where there is one. Movable; any thread. Not
-// inherited by forked children, which must not touch it.
+// A resource: the mapping, and the file descriptor if there is one. It can be moved. Any thread may
+// use it. Forked children do not inherit the mapping and must not access it.
 class Segment {
  public:
-  // Shared: `bytes` of zeros. Throws SystemError.
+  // Makes a shared segment of `bytes` zeros. Throws SystemError.
   static Segment create(std::size_t bytes);
-  // Maps one that another process made. Throws SystemError, or RendezvousError when `fd` is not a
+  // Maps a segment of another process. Throws SystemError, or RendezvousError if `fd` is not a
   // sealed memfd of at least `bytes`.
   static Segment map(Fd fd, std::size_t bytes);
-  // For ranks that are threads: ordinary memory, which nobody else sees.
+  // Makes private memory, for ranks that are threads.
   static Segment create_private(std::size_t bytes);
-  // The same that can be looked at from outside, as `create` makes it but under another name;
-  // private where the kernel refuses that.
+  // Makes the same, but visible to other processes as `create` does, with another name. It is
+  // private if the kernel refuses that.
   static Segment create_for_threads(std::size_t bytes);
 
   Segment(Segment&& other) noexcept;
@@ -34,8 +34,7 @@ class Segment {
   std::size_t size() const noexcept { return size_; }
   const Fd& fd() const noexcept { return fd_; }
 
-  // Has [offset, offset + bytes) read zero, by giving its whole pages back to the system where that
-  // is possible.
+  // Makes [offset, offset + bytes) read as zero. It returns whole pages to the system if possible.
   void discard(std::size_t offset, std::size_t bytes) const noexcept;
 
  private:
@@ -46,27 +45,27 @@ class Segment {
   std::size_t size_;
 };
 
-// The largest segment that this process's limits (address space, file size) allow, at most
+// Returns the largest segment that this process's limits (address space, file size) allow, up to
 // `wanted`.
 std::size_t allowed_segment_bytes(std::size_t wanted);
-// `wanted`, or as often half of it as the processor's addresses demand: they do not suffice for
-// the stripes of hundreds of ranks if each is as large as the machine's memory.
+// Returns `wanted`, halved until it fits into the processor's address space. The stripes of
+// hundreds of ranks do not fit if each is as large as the machine's memory.
 std::size_t segment_bytes_with_room(std::size_t wanted);
-// Of the kernel: 4, 16 or 64 KiB.
+// Returns the kernel's page size: 4, 16 or 64 KiB.
 std::size_t page_bytes() noexcept;
-// The least multiple of it that holds `bytes`.
+// Rounds up to whole pages.
 std::size_t round_to_pages(std::size_t bytes) noexcept;
-// Physical memory of this machine, bytes.
+// Returns the machine's physical memory in bytes.
 std::size_t memory_bytes() noexcept;
 
-// A page that a forked child finds wiped. A resource; check() is one load.
+// A page that is wiped in a forked child. A resource; check() is one load.
 class ForkGuard {
  public:
   ForkGuard();
   ForkGuard(const ForkGuard&) = delete;
   ForkGuard& operator=(const ForkGuard&) = delete;
   ~ForkGuard();
-  // True in a process that was forked after this was made.
+  // Returns true in a process that was forked after the construction.
   bool forked() const noexcept { return *word_ == 0; }
 
  private:

@@ -35,7 +35,7 @@ pid_t pid_of(std::string_view text) {
   return error == std::errc() && end == text.data() + text.size() ? value : 0;
 }
 
-// The last of the numbers that the process has in the spaces of pids that it is in.
+// Returns the innermost of the process's pids in its nested pid namespaces.
 pid_t own_pid_of(pid_t pid) {
   const std::string status = read_proc_file(fmt::format("/proc/{}/status", pid));
   constexpr std::string_view kField = "\nNSpid:";
@@ -100,7 +100,7 @@ SegmentView::SegmentView(const std::string& path) : fd_(::open(path.c_str(), O_R
   if (!fd_ || ::fstat(fd_.get(), &status) != 0) {
     throw SystemError("cannot open the job's shared memory for reading", errno);
   }
-  // Else it might shrink under the reader.
+  // Otherwise it could shrink during a read.
   const int seals = ::fcntl(fd_.get(), F_GET_SEALS);
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
     throw SystemError("what the process holds is no job's shared memory", EINVAL);
@@ -117,7 +117,7 @@ SegmentView::~SegmentView() {
 }
 
 std::size_t SegmentView::touched_bytes() const noexcept {
-  constexpr std::size_t kBlock = 512;  // of st_blocks
+  constexpr std::size_t kBlock = 512;  // unit of st_blocks
   struct stat status;
   if (::fstat(fd_.get(), &status) != 0) return 0;
   return static_cast<std::size_t>(status.st_blocks) * kBlock;

@@ -1,8 +1,8 @@
-// The processes that hold a job's shared memory, and that memory as one of them holds it.
+// Finds the processes that hold a job's shared memory, and maps that memory.
 //
-// The memory has no name, but each process that holds it has a descriptor of it, which the kernel
-// lets its own user open anew, for reading alone. So a job is found and seen however it was
-// started, and whether its processes run or not.
+// The memory has no name, but each process that holds it has a descriptor. The kernel lets the same
+// user open this again, read-only. So a job can be found and viewed however it was started, and
+// whether or not its processes run.
 #pragma once
 
 #include <sys/types.h>
@@ -20,23 +20,24 @@
 
 namespace hocket::os {
 
-// A value.
+// A process that holds a segment. A value.
 struct SegmentHolder {
-  pid_t pid = 0;           // here
-  pid_t own_pid = 0;       // as the process itself knows it, in its container
-  std::uint64_t memory = 0;  // equal for those that hold the same
-  std::string path;        // by which it is opened
+  pid_t pid = 0;               // in this pid namespace
+  pid_t own_pid = 0;           // in the process's own pid namespace
+  std::uint64_t memory = 0;    // inode: equal for holders of the same segment
+  std::string path;            // path that opens the segment
   bool is_of_threads = false;  // the ranks are threads of this process
 };
-// All of this process's user.
+// Returns all holders of this process's user.
 std::vector<SegmentHolder> segment_holders();
-// Of one process: that of its own job first, then those of threads, the oldest first.
+// Returns the segments of one process: that of its own job first, then those of threads, oldest
+// first.
 std::vector<SegmentHolder> segment_holders(pid_t pid);
 
-// SegmentHolder::memory of one that this process has; 0 where nobody else can see it.
+// Returns SegmentHolder::memory of a segment of this process. 0 if no other process can see it.
 std::uint64_t number_of(const Segment& segment) noexcept;
 
-// A resource: such memory, mapped for reading. Movable.
+// A resource: such memory, mapped read-only. It can be moved.
 class SegmentView {
  public:
   // Throws SystemError.
@@ -48,7 +49,7 @@ class SegmentView {
   SegmentView& operator=(SegmentView&&) = delete;
   ~SegmentView();
   std::span<const std::byte> bytes() const noexcept { return {data_, size_}; }
-  // How much memory it takes, where that can be asked.
+  // Returns how much memory it takes, if that is known.
   std::size_t touched_bytes() const noexcept;
 
  private:
@@ -57,9 +58,9 @@ class SegmentView {
   std::size_t size_ = 0;
 };
 
-// The first words of the command that the process runs; empty where it cannot be known.
+// Returns the first words of the process's command line. Empty if it is unknown.
 std::string command_of(pid_t pid);
-// A variable that the process was started with; empty where there is none.
+// Returns an environment variable of the process at its start. Empty if it is unset.
 std::string variable_of(pid_t pid, std::string_view name);
 
 }  // namespace hocket::os

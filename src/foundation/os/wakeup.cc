@@ -22,7 +22,7 @@ Wakeup::Wakeup() {
 
 void Wakeup::notify() noexcept {
   const char note = 0;
-  // Fails only where the pipe is full: then the waiter will wake anyway.
+  // It fails only if the pipe is full; then the waiter wakes anyway.
   [[maybe_unused]] const auto written = ::write(write_.get(), &note, sizeof note);
 }
 

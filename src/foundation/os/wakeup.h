@@ -1,4 +1,4 @@
-// Waking a thread that waits for descriptors.
+// Wakes a thread that waits for descriptors.
 #pragma once
 
 #include "foundation/base/deadline.h"
@@ -6,23 +6,23 @@
 
 namespace hocket::os {
 
-// A resource: a pipe, which every container's profile allows. `notify` from any thread.
+// A resource: a pipe, which every container's profile allows. Any thread may call `notify`.
 class Wakeup {
  public:
   Wakeup();
 
   void notify() noexcept;
-  // For whoever polls by itself: readable once notified, until `take`.
+  // For threads that poll by themselves: readable after `notify`, until `take`.
   int fd() const noexcept { return read_.get(); }
   void take() noexcept;
 
-  // What one wait is about.
+  // The descriptor of one wait.
   struct Interest {
     int fd = -1;
-    bool write = false;  // beside reading
+    bool write = false;  // in addition to reading
   };
-  // Returns when the descriptor is ready (or broken), when somebody has notified, or at the
-  // deadline, having taken all notifications.
+  // Returns when the descriptor is ready or broken, after a `notify`, or at the deadline. It
+  // consumes all notifications.
   void wait(Interest interest, base::Deadline deadline);
 
  private:

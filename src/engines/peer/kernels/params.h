@@ -155,9 +155,11 @@ struct EvenParams : LaneParams {
 static_assert(sizeof(EvenParams) == 128);
 
 struct Params : LaneParams {
-  // For exchanges: the data to and from each peer; `kept` is copied to `kept_to`. For reductions:
-  // send[j] is this rank's data of the part that peer j reduces, and `kept` its data of its own
-  // part. receive[j] is the target of peer j's result, and kept_to the target of its own result.
+  // For exchanges: the data to and from each peer. `kept` is copied to `kept_to`.
+  //
+  // For reductions: send[j] is this rank's data of the part that peer j reduces, and `kept` its
+  // data of its own part. receive[j] is the target of peer j's result, and kept_to the target of
+  // its own result.
   CutArray send[kMaxPeers] = {};
   CutArray receive[kMaxPeers] = {};
   CutArray kept;

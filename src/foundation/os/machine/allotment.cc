@@ -21,7 +21,7 @@ std::string folder_of(const std::string& root, int processor) {
   return fmt::format("{}/sys/devices/system/cpu/cpu{}", root, processor);
 }
 
-// The node of the first processor, if all the others are of it, too.
+// Returns the node of the first processor, if all others belong to it too.
 int find_node(const std::string& root, const ProcessorSet& processors) {
   std::error_code ignored;  // kernels without nodes have no such entries
   for (const auto& entry :
@@ -57,7 +57,7 @@ class Matching {
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) place(static_cast<int>(rank));
   }
 
-  // Whether the rank has its processor for itself in every maximum matching.
+  // Returns whether the rank has its processor for itself in every maximum matching.
   bool has_own(std::size_t rank) const {
     return processor_of_[rank] != kNone && !contested_.contains(processor_of_[rank]);
   }

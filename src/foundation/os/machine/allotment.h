@@ -15,7 +15,7 @@ namespace hocket::os {
 
 // The processors, time and memory node of one rank. A value.
 struct Allotment {
-  static constexpr int kUnknown = -1;  // also where its processors are of several
+  static constexpr int kUnknown = -1;  // also for processors of several nodes or sockets
 
   ProcessorSet processors;
   std::vector<TimeLimit> limits;
@@ -23,7 +23,7 @@ struct Allotment {
   int socket = kUnknown;  // by the lowest number of its processors
 };
 
-// That of the calling thread. `root` is the folder that /proc and /sys are looked for in.
+// Returns the allotment of the calling thread. `root` is the folder that contains /proc and /sys.
 Allotment find_allotment(const std::string& root = "");
 // The same for a thread that may use `processors`.
 Allotment find_allotment(const std::string& root, const ProcessorSet& processors);
@@ -32,16 +32,17 @@ Allotment find_allotment(const std::string& root, const ProcessorSet& processors
 std::string to_text(const Allotment& allotment);
 std::optional<Allotment> to_allotment(std::string_view text);
 
-// How a rank waits. One that shares processors or time must not keep them from the rank it waits
-// for: it yields and sleeps early.
+// The way in which a rank waits. A rank that shares processors or time must not keep them from the
+// rank it waits for. So it yields and sleeps early.
 enum class Pace : std::uint8_t { kSpins, kSharesProcessors, kSharesTime };
 const char* to_text(Pace pace) noexcept;
 
-// The pace of each rank of one machine. Pure.
+// Returns the pace of each rank of one machine. Pure.
 //
-// Ranks spin if each of them can have a processor that no other rank needs (a matching, as Hall's
-// theorem has it), and if each control group grants the time of as many processors as it has ranks.
-// Ranks that no matching serves, and those that compete with them, yield; the others still spin.
+// Ranks spin on two conditions. Each can have a processor that no other rank needs (a matching, as
+// in Hall's theorem). And each control group grants the time of as many processors as it has ranks.
+// Ranks without a processor in the matching yield, and so do those that compete with them. The
+// others still spin.
 std::vector<Pace> paces_of(std::span<const Allotment> ranks);
 // The largest number of ranks that spin if each of them has this allotment. Pure.
 int most_that_spin(const Allotment& allotment);

@@ -20,13 +20,13 @@ bool has_name(std::string_view names, std::string_view wanted) {
   return false;
 }
 
-// A hierarchy of control groups, as it is mounted here.
+// A mounted hierarchy of control groups.
 struct Mount {
-  std::string top;    // the group that the mount point shows, as /proc/self/cgroup names groups
+  std::string top;    // group at the mount point, named as in /proc/self/cgroup
   std::string point;  // a folder
 };
 
-// Absent if the hierarchy of `controller` (empty: that of version 2) is not mounted.
+// Absent if the hierarchy of `controller` (empty: version 2) is not mounted.
 std::optional<Mount> find_mount(const std::string& root, std::string_view controller) {
   std::ifstream file(root + "/proc/self/mountinfo");
   for (std::string text; std::getline(file, text);) {
@@ -47,11 +47,11 @@ std::optional<Mount> find_mount(const std::string& root, std::string_view contro
   return {};
 }
 
-// The place of this process in that hierarchy; absent if the kernel has no such hierarchy.
+// Returns this process's group in that hierarchy. Absent if the kernel has no such hierarchy.
 std::optional<std::string> find_group(const std::string& root, std::string_view controller) {
   std::ifstream file(root + "/proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {
-    // "4:cpu,cpuacct:/group"; version 2 has no names: "0::/group".
+    // The line is "4:cpu,cpuacct:/group". Version 2 has no names: "0::/group".
     const std::size_t names = line.find(':') + 1;
     const std::size_t path = line.find(':', names);
     if (names == 0 || path == std::string::npos) continue;
@@ -63,7 +63,7 @@ std::optional<std::string> find_group(const std::string& root, std::string_view 
   return {};
 }
 
-// The folders of this process's group and of those above it, the innermost first.
+// Adds the folders of this process's group and of those above it, innermost first.
 void add_folders(const std::string& root,
                  std::string_view controller,
                  std::vector<std::string>& folders) {
@@ -90,7 +90,7 @@ std::vector<std::string> folders_of(const std::string& root, std::string_view co
   return folders;
 }
 
-// Absent if the group has no limit of its own.
+// Absent if the group itself has no limit.
 std::optional<double> granted_processors(const std::string& folder) {
   const std::string text = first_line(folder + "/cpu.max");  // "400000 100000", "max 100000"
   std::string_view line = text;

@@ -1,16 +1,16 @@
-// Which machine this is, for deciding which ranks share memory.
+// Identifies the machine, to decide which ranks share memory.
 #pragma once
 
 #include <string>
 
 namespace hocket::os {
 
-// Equal for two processes exactly when they run under one kernel start, in one network namespace,
-// as one user: boot id, namespace and user id. Hostnames are left out, as they collide.
+// Returns a text that is equal for two processes exactly if boot id, network namespace and user id
+// agree. Host names are not used, because they may collide.
 std::string host_identity();
-// Equal for two processes that share processors, whatever else they share.
+// Returns a text that is equal for processes that share processors.
 std::string machine_identity();
-// For people.
+// Returns the host's name, for messages.
 std::string host_name();
 
 }  // namespace hocket::os

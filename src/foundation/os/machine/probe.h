@@ -1,4 +1,4 @@
-// Trying what the kernel can do.
+// Tests by trial what the kernel supports.
 #pragma once
 
 #include <functional>
@@ -10,12 +10,12 @@
 
 namespace hocket::os {
 
-// Runs `body` in a child process and returns what it returned there; absent when the child died or
-// took longer than `milliseconds`, and was killed, as it is when this process ends. For code that
-// may crash or hang, such as other people's libraries. To be called by a process with one thread.
+// Runs `body` in a child process and returns its result. Absent if the child died, or was killed
+// after `milliseconds`. The child is also killed when this process ends. It is for code that may
+// crash or hang, such as libraries of others. The calling process must have only one thread.
 std::optional<std::string> run_in_child(const std::function<std::string()>& body, int milliseconds);
 
-// Every feature of the kernel that hocket uses, tried.
+// Tries every kernel feature that hocket uses.
 std::vector<Feature> probe_features();
 
 }  // namespace hocket::os

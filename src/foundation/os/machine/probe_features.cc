@@ -23,7 +23,7 @@
 namespace hocket::os {
 namespace {
 
-// A probe returns 0, or the error number of what failed.
+// A probe returns 0, or the error number of the failed call.
 using Probe = int (*)();
 
 int error_of(long result) { return result < 0 ? errno : 0; }
@@ -33,11 +33,11 @@ int probe_sealed_memfd() {
   if (!fd) return errno;
   int error = error_of(::ftruncate(fd.get(), static_cast<off_t>(page_bytes())));
   if (error == 0) error = error_of(::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW));
-  if (error == 0 && ::ftruncate(fd.get(), 0) == 0) error = EOPNOTSUPP;  // a seal that does not hold
+  if (error == 0 && ::ftruncate(fd.get(), 0) == 0) error = EOPNOTSUPP;  // a seal without effect
   return error;
 }
 
-// As much address space as a job's segment takes; no memory is touched.
+// Reserves the address space of a job's segment without touching memory.
 int probe_large_segment() {
   const std::size_t bytes = memory_bytes();
   std::signal(SIGXFSZ, SIG_IGN);
@@ -90,14 +90,14 @@ int probe_descriptor_passing() {
 int probe_futex_waitv() {
   std::uint32_t word = 1;
   futex_waitv wait{};
-  wait.val = 0;  // it holds another: the call returns at once, where there is one
+  wait.val = 0;  // it differs from the word, so the call returns at once if it exists
   wait.uaddr = reinterpret_cast<std::uintptr_t>(&word);
   wait.flags = FUTEX_32;
   const long result = ::syscall(SYS_futex_waitv, &wait, 1, 0, nullptr, CLOCK_MONOTONIC);
   return result >= 0 || errno == EAGAIN ? 0 : errno;
 }
 
-// Memory that a forked child shares.
+// Returns memory that a forked child shares.
 template <typename T>
 T* shared_memory() {
   void* memory =
@@ -116,7 +116,7 @@ int probe_robust_mutex() {
   const pid_t child = ::fork();
   if (child == 0) {
     ::pthread_mutex_lock(mutex);
-    ::_exit(0);  // holding it
+    ::_exit(0);  // while it holds the mutex
   }
   if (child < 0) return errno;
   ::waitpid(child, nullptr, 0);
@@ -146,7 +146,7 @@ int probe_membarrier() {
   return (commands & MEMBARRIER_CMD_GLOBAL_EXPEDITED) != 0 ? 0 : EOPNOTSUPP;
 }
 
-// Between two children of one process, as ranks are.
+// Tests between two children of one process, as ranks usually are.
 int probe_single_copy() {
   auto* found = shared_memory<std::uint64_t>();
   if (found == nullptr) return errno;
@@ -211,7 +211,8 @@ constexpr std::array kRows{
 std::vector<Feature> probe_features() {
   std::vector<Feature> result;
   for (const Row& row : kRows) {
-    // Some change signal handlers or fork: each in a process of its own, which seccomp may kill.
+    // Some probes change signal handlers or fork. So each runs in a separate process, which seccomp
+    // may kill.
     const auto answer = run_in_child([&row] { return std::to_string(row.probe()); }, 3000);
     const int error = answer ? std::stoi(*answer) : -1;
     result.push_back({.name = row.name,

@@ -1,4 +1,4 @@
-// Files of /proc and /sys that hold a line.
+// Reads files of /proc and /sys that have one line.
 #pragma once
 
 #include <fstream>
@@ -6,7 +6,7 @@
 
 namespace hocket::os {
 
-// The first line; empty if the file is not there.
+// Returns the first line. Empty if the file does not exist.
 inline std::string first_line(const std::string& path) {
   std::ifstream file(path);
   std::string line;

@@ -23,14 +23,15 @@ Function* symbol(void* library, const char* name) {
   return reinterpret_cast<Function*>(::dlsym(library, name));
 }
 
-// Each returns the version, or "" when the library does not say.
+// Each function returns the version, or "" if the library does not tell it.
 std::string mpi_version(void* library) {
   auto* get = symbol<int(char*, int*)>(library, "MPI_Get_library_version");
   if (get == nullptr) return "";
   std::array<char, 8192> text{};
   int length = 0;
   get(text.data(), &length);
-  // "Open MPI v4.1.4, package: ..." or "MPICH Version:\t4.0.2\nMPICH Release date: ...".
+  // The text is "Open MPI v4.1.4, package: ..." or "MPICH Version:\t4.0.2\nMPICH Release date:
+  // ...".
   const std::string all(text.data());
   const std::size_t digit = all.find_first_of("0123456789");
   if (digit == std::string::npos) return all.substr(0, 40);
@@ -80,7 +81,8 @@ std::string nvshmem_version(void* library) {
   return fmt::format("{}.{}.{}", major, minor, patch);
 }
 
-// "3.3.10" of "fftw-3.3.10-sse2-avx"; MKL, which has FFTW's functions, does not say.
+// Returns "3.3.10" for "fftw-3.3.10-sse2-avx". MKL, which has FFTW's functions, does not tell its
+// version.
 std::string fftw_version(void* library) {
   const auto* text = static_cast<const char*>(::dlsym(library, "fftw_version"));
   if (text == nullptr) return "";
@@ -103,7 +105,7 @@ std::string cufft_note(const std::string& version) {
                          : "transforms GPUs' arrays in hocket::Fft";
 }
 
-// By a property, as the other way to ask needs a handle, and so a GPU.
+// Uses a property, because the other query needs a handle, and so a GPU.
 std::string cublas_version(void* library) {
   auto* get = symbol<int(int, int*)>(library, "cublasGetProperty");
   std::array<int, 3> parts{};
@@ -119,7 +121,7 @@ std::string cublas_note(const std::string& version) {
                          : "multiplies GPUs' matrices in hocket::Matmul";
 }
 
-// What HOCKET_FFT_LIBRARY says when it is a word.
+// Explains a value of HOCKET_FFT_LIBRARY that is a word.
 std::string fftw_note(const std::string& version) {
   const std::string wanted = base::environment("HOCKET_FFT_LIBRARY").value_or("");
   if (wanted == "eigen" || wanted == "mkl") return "not used: HOCKET_FFT_LIBRARY is " + wanted;
@@ -128,8 +130,8 @@ std::string fftw_note(const std::string& version) {
                          : "transforms lines of hocket::Fft";
 }
 
-// "0.3.21 Prescott" of "OpenBLAS 0.3.21 DYNAMIC_ARCH ... Prescott ...", whose kernels are for that
-// processor; which of the libraries it is, its file says.
+// Returns "0.3.21 Prescott" for "OpenBLAS 0.3.21 DYNAMIC_ARCH ... Prescott ...": the version, and
+// the processor of its kernels. The file name tells which library it is.
 std::string blas_version(void* library) {
   if (auto* config = symbol<char*()>(library, "openblas_get_config")) {
     const std::string text = config();
@@ -150,13 +152,14 @@ bool has_avx2() {
 #endif
 }
 
-// What OpenBLAS takes on a processor that is newer than it: several times slower than need be.
+// OpenBLAS uses these kernels on a processor that is newer than itself. They are several times
+// slower than necessary.
 bool kernels_are_old(const std::string& version) {
   return has_avx2() && (version.ends_with(" Prescott") || version.ends_with(" Nehalem") ||
                         version.ends_with(" Sandybridge"));
 }
 
-// What HOCKET_BLAS_LIBRARY says when it is a word.
+// Explains a value of HOCKET_BLAS_LIBRARY that is a word.
 std::string blas_note(const std::string& version) {
   const std::string wanted = base::environment("HOCKET_BLAS_LIBRARY").value_or("");
   if (wanted == "none") return "not used: HOCKET_BLAS_LIBRARY is none";
@@ -173,11 +176,12 @@ struct KnownLibrary {
   const char* name;
   std::array<const char*, 3> files;
   std::string (*version)(void*);
-  const char* variable = nullptr;  // names its file
+  const char* variable = nullptr;  // variable that names its file
   std::string (*note)(const std::string& version) = nullptr;
 };
 
-// Of NVSHMEM's heap, which hocket takes memory from when asked to; empty version: it is not there.
+// Describes NVSHMEM's heap, from which hocket allocates on request. An empty version means that it
+// is missing.
 std::string nvshmem_note(const std::string& version) {
   if (version.empty()) {
     return "symmetric memory has no heap \"nvshmem\" (pip: nvidia-nvshmem-cu13, or "
@@ -219,11 +223,11 @@ const std::array kLibraries{
                  blas_note},
 };
 
-// Where it may be, in the order in which hocket looks.
+// Returns the possible files, in the order of hocket's search.
 std::vector<std::string> candidates(const KnownLibrary& wanted,
                                     const std::vector<std::string>& folders) {
   const auto named = wanted.variable == nullptr ? std::nullopt : base::environment(wanted.variable);
-  // A word stands for a library by its usual name.
+  // A word selects a library by its usual name.
   if (named && named->find_first_of("/.") != std::string::npos) return {*named};
   std::vector<std::string> all;
   for (const char* file : wanted.files) {
@@ -237,7 +241,7 @@ std::vector<std::string> candidates(const KnownLibrary& wanted,
   return all;
 }
 
-// "version\npath", or "" where it is not installed.
+// Returns "version\npath", or "" if it is not installed.
 std::string look_for(const KnownLibrary& wanted, const std::vector<std::string>& folders) {
   for (const std::string& file : candidates(wanted, folders)) {
     void* library = ::dlopen(file.c_str(), RTLD_LAZY | RTLD_LOCAL);

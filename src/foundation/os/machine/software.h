@@ -1,4 +1,4 @@
-// Which libraries and Python packages are installed.
+// Finds installed libraries and Python packages.
 #pragma once
 
 #include <string>
@@ -8,15 +8,16 @@
 
 namespace hocket::os {
 
-// The interpreter first. `folders`: where packages keep libraries that hocket can use.
+// The interpreter comes first in `packages`. `folders` contain libraries of packages that hocket
+// can use.
 struct Python {
   std::vector<Software> packages;
   std::vector<std::string> folders;
 };
-// Reads the packages' metadata; imports none. Empty without a Python in PATH.
+// Reads the packages' metadata without importing them. Empty if PATH has no Python.
 Python find_python();
-// Looks where hocket would, which is in those folders too: loads each in a process of its own and
-// asks its version. Makes no CUDA context.
+// Searches where hocket does, including those folders. It loads each library in a separate process
+// to get its version. It creates no CUDA context.
 std::vector<Software> find_libraries(const std::vector<std::string>& folders);
 
 }  // namespace hocket::os

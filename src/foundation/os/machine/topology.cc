@@ -19,7 +19,7 @@
 namespace hocket::os {
 namespace {
 
-// The value after `field` and a colon in a file such as /proc/meminfo.
+// Returns the value after `field` and a colon, in a file such as /proc/meminfo.
 std::string field_of(const std::string& path, const std::string& field) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
@@ -34,7 +34,7 @@ std::string field_of(const std::string& path, const std::string& field) {
   return "";
 }
 
-// The time that the innermost and all outer control groups grant: the least of it.
+// Returns the smallest time limit of the innermost and all outer control groups.
 std::optional<double> processor_quota(const std::string& root) {
   std::optional<double> least;
   for (const TimeLimit& limit : time_limits(root)) {
@@ -43,7 +43,7 @@ std::optional<double> processor_quota(const std::string& root) {
   return least;
 }
 
-// What the kernel tells of each processor under /sys, of those alone that this process may use.
+// The facts under /sys about the processors that this process may use.
 class Sys {
  public:
   Sys(const std::string& root, const ProcessorSet& allowed) {
@@ -53,8 +53,8 @@ class Sys {
     }
   }
 
-  // How many cores, or packages, these processors belong to: `core_cpus_list`, which older kernels
-  // call `thread_siblings_list`, names the processors of one. 0: the kernel says nothing.
+  // Returns how many cores or packages these processors belong to. `core_cpus_list`
+  // (`thread_siblings_list` in older kernels) lists the processors of one core. 0: unknown.
   int groups(const char* name, const char* older_name) const {
     std::set<std::string> groups;
     for (const std::string& folder : folders_) {
@@ -76,7 +76,7 @@ class Sys {
     return std::max(1, static_cast<int>(nodes.size()));
   }
 
-  // Absent: there is none of this level, or the kernel says nothing.
+  // Absent if there is no cache of this level, or it is unknown.
   std::optional<Processors::Cache> cache(int level, const char* name) const {
     std::set<std::string> members;
     std::size_t kib = 0;
@@ -87,7 +87,7 @@ class Sys {
             first_line(index + "/type") == "Instruction") {
           continue;
         }
-        // "512K". Without a list each is this processor's own.
+        // The text is "512K". Without a list the cache belongs to this processor alone.
         std::string size = first_line(index + "/size");
         if (size.ends_with('K')) size.pop_back();
         kib = std::max(kib, base::first_number<std::size_t>(size).value_or(0));
@@ -102,7 +102,7 @@ class Sys {
 
  private:
   std::vector<std::string> folders_;
-  mutable std::error_code ignored_;  // a folder that is not there has nothing in it
+  mutable std::error_code ignored_;  // a missing folder counts as empty
 };
 
 }  // namespace
@@ -140,7 +140,7 @@ Memory find_memory() {
   result.total = kib("MemTotal");
   result.available = kib("MemAvailable");
   result.limit = memory_limit(result.total);
-  // "always within_size [advise] never": the one in brackets.
+  // The text is "always within_size [advise] never"; the value is in brackets.
   const std::string setting = first_line("/sys/kernel/mm/transparent_hugepage/shmem_enabled");
   const std::size_t open = setting.find('[');
   const std::size_t close = setting.find(']');

@@ -1,4 +1,4 @@
-// Processors, caches and memory nodes, and what of them this process may use.
+// The processors, caches and memory nodes of the machine, and the part that this process may use.
 #pragma once
 
 #include <string>
@@ -9,7 +9,8 @@
 namespace hocket::os {
 
 Processors find_processors();
-// The same for a process that may use `allowed`; /proc and /sys are looked for in `root`.
+// Does the same for a process that may use `allowed`. `root` is the folder that contains /proc and
+// /sys.
 Processors find_processors(const std::string& root, const ProcessorSet& allowed);
 Memory find_memory();
 

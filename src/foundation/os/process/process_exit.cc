@@ -17,7 +17,7 @@
 namespace hocket::os {
 namespace {
 
-// The kernel's struct pidfd_info, as far as its first version goes; newer than our headers.
+// The first version of the kernel's struct pidfd_info, which is newer than our headers.
 struct PidfdInfo {
   std::uint64_t mask;
   std::uint64_t cgroup;
@@ -29,7 +29,7 @@ static_assert(sizeof(PidfdInfo) == 64);
 constexpr unsigned long kGetInfo = _IOWR(0xFF, 11, PidfdInfo);
 constexpr std::uint64_t kExitIsKnown = 1 << 3;
 
-// What /proc/PID/stat says. A value.
+// The contents of /proc/PID/stat. A value.
 struct Stat {
   char state = '?';
   std::uint64_t start = 0;
@@ -54,8 +54,8 @@ Number parse(std::string_view text) noexcept {
   return number;
 }
 
-// The fields after the program's name, which may itself contain anything, are numbers but for the
-// first; see proc(5).
+// The fields after the program's name are numbers, except the first. The name may contain any
+// character. See proc(5).
 std::optional<Stat> parse_stat(std::string_view line) noexcept {
   constexpr int kState = 3;
   constexpr int kStart = 22;
@@ -86,7 +86,8 @@ std::optional<Stat> read_stat(pid_t pid) noexcept {
   return parse_stat({text.data(), static_cast<std::size_t>(length)});
 }
 
-// Whether the kernel writes its memory to a file. Far cheaper than the memory is large.
+// Returns whether the kernel is writing a core dump of the process. This is fast for any size of
+// memory.
 bool dumps_core(pid_t pid) noexcept {
   const Fd file(::open(path_of(pid, "status").data(), O_RDONLY | O_CLOEXEC));
   if (!file) return false;
@@ -123,7 +124,7 @@ std::uint64_t process_space() noexcept {
 
 ProcessExit::ProcessExit(pid_t pid, std::uint64_t start) noexcept
     : pid_(pid), start_(start), descriptor_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))) {
-  // Looked at after the opening, so that the descriptor is of the process that was looked at.
+  // Checked after the descriptor was opened, so that both refer to the same process.
   if (start_ == 0 || process_start(pid) != start_) descriptor_.reset();
 }
 
@@ -132,7 +133,7 @@ ProcessExit::Answer ProcessExit::ask() const noexcept {
   if (const auto status = ask_descriptor()) return {.state = State::kKnown, .status = *status};
   const Answer answer = ask_proc();
   if (answer.state != State::kNeverKnown) return answer;
-  // Its parent may have taken note between the two.
+  // The parent may have waited for it between the two queries.
   if (const auto status = ask_descriptor()) return {.state = State::kKnown, .status = *status};
   return answer;
 }
@@ -143,7 +144,7 @@ bool ProcessExit::was_replaced() const noexcept {
   if (!maps) return false;
   constexpr std::string_view kSegment = "/memfd:hocket (";  // see Segment::create
   std::array<char, 8192> text;
-  std::size_t kept = 0;  // of the part before, as the name may lie across the two
+  std::size_t kept = 0;  // of the previous block, because the name may span two blocks
   bool any = false;
   for (;;) {
     const ssize_t length = ::read(maps.get(), text.data() + kept, text.size() - kept);
@@ -168,8 +169,8 @@ std::optional<int> ProcessExit::ask_descriptor() const noexcept {
 }
 
 ProcessExit::Answer ProcessExit::ask_proc() const noexcept {
-  // Reading `stat` borrows the process's memory for a moment, and the last to give it back has to
-  // free it, which can take long. Its first thread has no memory any more when it has no program.
+  // A reader of `stat` holds the process's memory for a moment, and the last holder has to free it,
+  // which can take long. The first thread has no memory any more if it has no program.
   std::array<char, 1> unused;
   const bool has_memory =
       ::readlink(path_of(pid_, "exe").data(), unused.data(), unused.size()) >= 0;

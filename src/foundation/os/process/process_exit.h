@@ -1,8 +1,9 @@
-// How another process of this host ended, for those who are not its parent.
+// Finds out how another process of this host ended, for processes that are not its parent.
 //
-// Two sources, as neither always has it. A descriptor of the process (pidfd, Linux 6.15 on) tells
-// once its parent has taken note. Until then, /proc tells, from the moment on that the process is
-// doomed: long before its memory is freed, which takes the kernel 45 ms a GiB.
+// It uses two sources, because neither always has the answer. A descriptor of the process (pidfd,
+// from Linux 6.15 on) has it after the parent has waited for the process. Until then /proc has it,
+// as soon as the process is certain to end. That is long before its memory is freed, which takes
+// the kernel 45 ms per GiB.
 #pragma once
 
 #include <sys/types.h>
@@ -15,41 +16,43 @@
 
 namespace hocket::os {
 
-// When process `pid` (0: this one) began, in ticks since the host's start: with the pid it names a
-// process for good. 0 where it cannot be known.
+// Returns when process `pid` (0: this one) began, in ticks since the host's start. Start and pid
+// together identify a process uniquely. 0 if it is unknown.
 std::uint64_t process_start(pid_t pid) noexcept;
-// Whether none of its threads runs though it has not ended: it was stopped, or its memory is being
-// written to a file (core dump). `start`: as above; another process by now is not.
+// Returns whether none of its threads can run though it has not ended: it is stopped, or is writing
+// a core dump. `start` is as above; a later process with the same pid is not meant.
 bool is_halted(pid_t pid, std::uint64_t start) noexcept;
-// Where its memory is being written to a file (core dump), which may take minutes: how the process
-// ends when that is done, as waitpid says, 0 where that is not known. It never runs again.
+// Returns how a process will end that is writing a core dump, as waitpid does. The dump may take
+// minutes. 0 if the status is unknown. Absent if the process is not writing a dump. It never runs
+// again.
 std::optional<int> dumps_core_by(pid_t pid, std::uint64_t start) noexcept;
-// Within which numbers of processes mean what they mean to this one (its namespace of them). 0
-// where it cannot be known.
+// Returns the number of this process's pid namespace. Pids are valid only within it. 0 if it is
+// unknown.
 std::uint64_t process_space() noexcept;
 
-// In the place of waitpid's status (which never is that for an end): the process lives on, as
+// A value in place of waitpid's status, which is never this for an end: the process lives on as
 // another program (exec).
 inline constexpr int kReplaced = 0xffff;
 
-// A resource: holds a descriptor of the process where the kernel has such. Movable; one thread.
+// A resource: holds a descriptor of the process if the kernel supports that. It can be moved. One
+// thread.
 class ProcessExit {
  public:
-  // What an answer is. `status` is waitpid's, where the state is kKnown.
+  // The state of an answer. In state kKnown, `status` is that of waitpid.
   enum class State : std::uint8_t { kNotYet, kKnown, kNeverKnown };
   struct Answer {
     State state = State::kNotYet;
     int status = 0;
   };
 
-  // The process that bore number `pid` and began at `start`. One that is another by now, or of
-  // another namespace of processes, never has an answer.
+  // Refers to the process with this `pid` and `start`. There is never an answer for a later process
+  // with the same pid, or for another pid namespace.
   ProcessExit(pid_t pid, std::uint64_t start) noexcept;
 
-  // Never waits; takes some ten microseconds.
+  // Returns the present answer. It never waits, and takes some ten microseconds.
   Answer ask() const noexcept;
-  // Whether it lives, and has no job's shared memory any more. Takes longer, and is not to be asked
-  // of a process that has only begun to end: whoever looks at its memory may be the one to free it.
+  // Returns whether the process lives without a job's shared memory. It takes longer than `ask`. Do
+  // not call it for a process that has begun to end: its reader may have to free its memory.
   bool was_replaced() const noexcept;
 
  private:
@@ -61,7 +64,7 @@ class ProcessExit {
   Fd descriptor_;
 };
 
-// All of a file that the kernel makes up when it is read; empty where it cannot be, as when its
+// Returns the contents of a file that the kernel generates. Empty if it cannot be read, as when its
 // process ends meanwhile.
 std::string read_proc_file(const std::string& path);
 

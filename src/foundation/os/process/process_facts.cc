@@ -14,7 +14,7 @@ namespace hocket::os {
 pid_t process_parent(pid_t pid) noexcept {
   try {
     const std::string stat = read_proc_file(fmt::format("/proc/{}/stat", pid));
-    // The program's name, in parentheses, may hold anything.
+    // The program's name, in parentheses, may contain any character.
     const auto name_end = stat.rfind(')');
     int parent = 0;
     if (name_end == std::string::npos ||

@@ -1,4 +1,4 @@
-// Plain facts about other processes of this host.
+// Facts about other processes of this host.
 #pragma once
 
 #include <sys/types.h>
@@ -7,11 +7,11 @@
 
 namespace hocket::os {
 
-// The number of the process's parent; 0 where it cannot be known.
+// Returns the pid of the process's parent. 0 if it is unknown.
 pid_t process_parent(pid_t pid) noexcept;
 
-// How a process ended, in words that follow its name: "was killed by SIGKILL (Killed)", "exited
-// with code 1". `status`: waitpid's, or kReplaced.
+// Describes how a process ended, as text behind its name: "was killed by SIGKILL (Killed)", "exited
+// with code 1". `status` is that of waitpid, or kReplaced.
 std::string describe_end(int status);
 
 }  // namespace hocket::os

@@ -12,7 +12,7 @@ namespace hocket::os {
 int read_process_memory(pid_t pid, void* to, const void* from, std::size_t bytes) noexcept {
   auto* out = static_cast<std::byte*>(to);
   const auto* in = static_cast<const std::byte*>(from);
-  while (bytes > 0) {  // the kernel copies 2 GiB at most in one call
+  while (bytes > 0) {  // the kernel copies at most 2 GiB in one call
     const iovec local{out, bytes};
     const iovec remote{const_cast<std::byte*>(in), bytes};
     const ssize_t read = ::process_vm_readv(pid, &local, 1, &remote, 1, 0);

@@ -16,13 +16,13 @@
 namespace hocket::os {
 namespace {
 
-constexpr int kMostThreads = 256;  // that are looked at
+constexpr int kMostThreads = 256;  // limit of the threads that are inspected
 
 struct NamedCall {
   long number;
   std::string_view name;
 };
-// Those in which a program may stay.
+// The system calls in which a program may block for long.
 constexpr std::array kCalls{
     NamedCall{SYS_read, "read"},
     NamedCall{SYS_write, "write"},
@@ -75,7 +75,7 @@ std::string_view first_word(std::string_view text) {
   return text.substr(0, text.find_first_of(" \t\n"));
 }
 
-// The value of a line "NAME:\tVALUE" of /proc/PID/status.
+// Returns the value of a line "NAME:\tVALUE" of /proc/PID/status.
 std::string_view field(std::string_view status, std::string_view name) {
   const auto at = status.find(fmt::format("\n{}:", name));
   if (at == std::string_view::npos) return {};
@@ -89,7 +89,8 @@ std::optional<long> long_of(std::string_view text) {
   return value;
 }
 
-// Whoever may trace the process may know; the others may know the kernel's function for it.
+// A process that may trace this one can see its system call. Others can see only the kernel's
+// function.
 std::string system_call_of(const std::string& folder) {
   const std::string text = read_proc_file(folder + "/syscall");
   if (const auto call = long_of(first_word(text)); call && *call >= 0) {
@@ -100,7 +101,7 @@ std::string system_call_of(const std::string& folder) {
   return where == "0" ? std::string() : where;
 }
 
-// See proc(5); the program's name may itself contain anything.
+// See proc(5). The program's name may contain any character.
 int processor_of(const std::string& folder) {
   constexpr int kState = 3;
   constexpr int kProcessor = 39;
@@ -141,7 +142,7 @@ std::string tracer_of(std::string_view status) {
   return name.empty() ? fmt::format("pid {}", *tracer) : fmt::format("{} (pid {})", name, *tracer);
 }
 
-// As `folder` of /proc says: of a process, or of one of its threads.
+// Reads a folder of /proc, of a process or of one of its threads.
 ProcessState state_in(const std::string& folder, pid_t pid, std::uint64_t start) {
   using Doing = ProcessState::Doing;
   ProcessState state;

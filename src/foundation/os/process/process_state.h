@@ -1,4 +1,4 @@
-// What another process of this host is doing, for people.
+// Describes what another process of this host is doing.
 #pragma once
 
 #include <sys/types.h>
@@ -8,29 +8,30 @@
 
 namespace hocket::os {
 
-// A value. As /proc tells of the process's first thread; a text is empty where nobody may know it.
+// The state of a process's first thread, according to /proc. A value. A text is empty if it is not
+// available.
 struct ProcessState {
   enum class Doing : std::uint8_t {
-    kUnknown,  // ended, another process by now, or not to be seen from here
+    kUnknown,  // it has ended, is another process by now, or is not visible
     kRunning,
     kSleeping,
-    kOnDevice,  // sleeps where no signal wakes it: a disk, a network's file system, a driver
-    kStopped,   // by a signal
+    kOnDevice,  // sleeps uninterruptibly: a disk, a network file system, a driver
+    kStopped,   // stopped by a signal
     kTraced,    // held by a debugger
-    kDumping,   // its memory is being written to a file
+    kDumping,   // it is writing a core dump
   };
   Doing doing = Doing::kUnknown;
-  std::string system_call;  // that the first thread is in
-  std::string tracer;       // "gdb (pid 17)", of whoever traces it, held or not
-  int running_threads = 0;  // others of its threads that run
-  int processor = -1;       // that the first thread last ran on
+  std::string system_call;  // current system call of the first thread
+  std::string tracer;       // "gdb (pid 17)": the process that traces it
+  int running_threads = 0;  // number of its other threads that run
+  int processor = -1;       // the processor on which the first thread last ran
 };
 
-// `start`: as os::process_start, so that another process of the same number is none of it.
+// `start` is that of os::process_start, so that a later process with the same pid is not meant.
 ProcessState process_state(pid_t pid, std::uint64_t start);
-// The same of one thread of it, and of no other.
+// Does the same for one thread of the process.
 ProcessState thread_state(pid_t pid, std::uint64_t start, pid_t thread);
-// "stopped by a signal (kill -CONT 17 lets it go on)"; empty where it is unknown.
+// Formats a state: "stopped by a signal (kill -CONT 17 lets it go on)". Empty if it is unknown.
 std::string describe(const ProcessState& state, pid_t pid);
 
 }  // namespace hocket::os

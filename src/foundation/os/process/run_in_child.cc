@@ -16,7 +16,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Everything until the end of the stream, or absent at the deadline.
+// Reads until the end of the stream. Absent at the deadline.
 std::optional<std::string> read_until(int fd, Clock::time_point deadline) {
   std::string text;
   while (true) {
@@ -33,10 +33,10 @@ std::optional<std::string> read_until(int fd, Clock::time_point deadline) {
 
 [[noreturn]] void be_child(const std::function<std::string()>& body, int end, pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-  if (::getppid() != parent) ::_exit(1);  // it died before the line above
-  // The pipe has a standard descriptor's number where those were closed.
+  if (::getppid() != parent) ::_exit(1);  // the parent died before the line above
+  // The pipe has the number of a standard descriptor if that was closed.
   const int fd = ::fcntl(end, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-  // What a library prints when it is loaded is nobody's business here.
+  // The output of a library that is loaded is discarded.
   const int null = ::open("/dev/null", O_RDWR);
   ::dup2(null, STDOUT_FILENO);
   ::dup2(null, STDERR_FILENO);
@@ -44,7 +44,7 @@ std::optional<std::string> read_until(int fd, Clock::time_point deadline) {
   try {
     const std::string text = body();
     exit_code = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) ? 0 : 1;
-  } catch (...) {  // the edge of a process: it ends with an error code
+  } catch (...) {  // a process boundary: it ends with an error code
   }
   ::_exit(exit_code);
 }

@@ -14,27 +14,27 @@
 namespace hocket::os {
 namespace {
 
-// The kernel's struct sched_attr, first version.
+// The first version of the kernel's struct sched_attr.
 struct SchedAttr {
   std::uint32_t size = sizeof(SchedAttr);
   std::uint32_t policy = SCHED_OTHER;
   std::uint64_t flags = 0;
   std::int32_t nice = 0;
   std::uint32_t priority = 0;
-  std::uint64_t runtime = 0;  // ns; of an ordinary thread: the length of a turn
+  std::uint64_t runtime = 0;  // ns; for an ordinary thread, its time slice
   std::uint64_t deadline = 0;
   std::uint64_t period = 0;
 };
 static_assert(sizeof(SchedAttr) == 48);
 
-constexpr std::uint64_t kTurn = 100'000;  // ns, the least that the kernel takes
+constexpr std::uint64_t kTurn = 100'000;  // ns, the kernel's minimum
 
 }  // namespace
 
 void take_short_turns() noexcept {
   const auto self = static_cast<id_t>(::syscall(SYS_gettid));
   SchedAttr attributes;
-  // A thread of another policy, which its program chose, keeps that.
+  // A thread whose program has chosen another policy keeps it.
   if (::sched_getscheduler(0) != SCHED_OTHER) return;
   attributes.nice = ::getpriority(PRIO_PROCESS, self);
   attributes.runtime = kTurn;

@@ -1,4 +1,4 @@
-// What a thread can ask of the scheduler without privileges.
+// Scheduler settings that need no privileges.
 #pragma once
 
 #include <cstddef>
@@ -6,9 +6,9 @@
 
 namespace hocket::os {
 
-// For a thread that sleeps most of the time and has to act fast once woken: it gets its turn sooner
-// where others keep the processors busy, and shorter turns for that. Its share stays the same. From
-// Linux 6.12 on; elsewhere nothing happens.
+// Gives the calling thread shorter time slices, which it gets sooner when the processors are busy.
+// It is for a thread that sleeps most of the time and must react quickly. Its total share stays the
+// same. It has an effect from Linux 6.12 on.
 void take_short_turns() noexcept;
 
 // Moves this thread to a processor that it may use and that is not in `taken`. Its affinity mask stays

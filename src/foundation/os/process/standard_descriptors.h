@@ -1,10 +1,11 @@
-// Descriptors 0, 1 and 2 of this process.
+// The descriptors 0, 1 and 2 of this process.
 #pragma once
 
 namespace hocket::os {
 
-// Opens those that are closed, on /dev/null, for the process's life. Otherwise the next file or
-// connection that is opened would be one of them, and get what the program and its libraries print.
+// Opens the closed ones of them on /dev/null, permanently. Otherwise the next opened file or
+// connection would get one of these numbers, and with it the output of the program and its
+// libraries.
 void occupy_standard_descriptors() noexcept;
 
 }  // namespace hocket::os

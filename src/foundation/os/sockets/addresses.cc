@@ -18,7 +18,7 @@
 namespace hocket::os {
 namespace {
 
-// Empty where the address is of no use to others.
+// Empty if others cannot use the address.
 std::string text_of(const sockaddr& address) {
   char text[INET6_ADDRSTRLEN] = {};
   if (address.sa_family == AF_INET) {

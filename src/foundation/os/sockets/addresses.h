@@ -1,4 +1,4 @@
-// By which addresses others can reach this host.
+// The addresses at which others can reach this host.
 #pragma once
 
 #include <optional>
@@ -9,19 +9,20 @@
 
 namespace hocket::os {
 
-// Of the interfaces that are up and not loopback, IPv4 before IPv6, without link-local ones.
+// Returns the addresses of interfaces that are up, except loopback and link-local addresses. IPv4
+// comes before IPv6.
 std::vector<std::string> outside_addresses();
 
-// This host's address on the way to another. Asks the routing table; sends nothing. Throws
-// SystemError, RendezvousError where there is no such way.
+// Returns this host's address on the route to another host. It asks the routing table and sends
+// nothing. Throws SystemError, and RendezvousError if there is no route.
 std::string address_toward(const HostPort& other);
 
-// An interface, by its name or by one of its addresses. A value.
+// An interface, identified by its name or one of its addresses. A value.
 struct Interface {
   std::string name;
   std::string address;
 };
-// Absent where there is none that is up.
+// Absent if there is none that is up.
 std::optional<Interface> find_interface(const std::string& name_or_address);
 
 }  // namespace hocket::os

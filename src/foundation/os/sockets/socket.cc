@@ -30,7 +30,7 @@ AddressList resolve(const HostPort& address, int flags) {
   addrinfo* found = nullptr;
   const std::string port = std::to_string(address.port);
   const int error = ::getaddrinfo(address.host.c_str(), port.c_str(), &hints, &found);
-  // A bare machine may have no /etc/hosts; this name needs none (RFC 6761).
+  // A minimal machine may have no /etc/hosts, but this name needs none (RFC 6761).
   if (error != 0 && address.host == "localhost") {
     return resolve({.host = "127.0.0.1", .port = address.port}, flags);
   }
@@ -47,7 +47,7 @@ Fd make_socket(const addrinfo& address) {
       address.ai_family, address.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, address.ai_protocol));
 }
 
-// 0, or the reason why the connection could not be made.
+// Returns 0, or the error of the connection.
 int finish_connect(const Fd& socket, const HostPort& address, base::Deadline deadline) {
   if (!wait_ready(socket.get(), Readiness::kWrite, deadline)) {
     throw RendezvousError(
@@ -244,7 +244,7 @@ Fd accept_pending(int listener) {
     const int accepted = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (accepted >= 0) return Fd(accepted);
     if (errno == EAGAIN || errno == EWOULDBLOCK) return Fd();
-    // Who hung up between connecting and being accepted is nobody.
+    // A peer that closed before it was accepted is ignored.
     if (errno != EINTR && errno != ECONNABORTED) {
       throw SystemError("cannot accept a connection", errno);
     }

@@ -1,6 +1,6 @@
-// What every stream socket needs: waiting with a deadline, whole transfers, addresses.
+// Common functions of stream sockets: waits with a deadline, complete transfers, addresses.
 //
-// All sockets are close-on-exec and nonblocking; SIGPIPE never fires; EINTR is tried again.
+// All sockets are close-on-exec and nonblocking. SIGPIPE never occurs. EINTR is retried.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +16,12 @@ namespace hocket::os {
 
 enum class Readiness { kRead, kWrite };
 
-// False when the deadline passed first. Errors and hang-ups count as ready: the next call tells.
-// Aborted where the user interrupts it, as for all below that wait.
+// Waits until a descriptor is ready. Returns false if the deadline passed first. An error or
+// hang-up counts as ready; the next call reports it. Throws Aborted if the user interrupts it, as
+// all waiting functions below.
 bool wait_ready(int fd, Readiness readiness, base::Deadline deadline);
 
-// All bytes or an error: RendezvousError when time runs out or the peer has closed.
+// Transfer all bytes. They throw RendezvousError if the time runs out or the peer has closed.
 void send_all(const Fd& socket, std::span<const std::byte> bytes, base::Deadline deadline);
 void receive_all(const Fd& socket, std::span<std::byte> bytes, base::Deadline deadline);
 
@@ -29,29 +30,29 @@ struct HostPort {
   std::string host;
   int port = 0;
 };
-// "host:port" or "[v6]:port"; absent where it is neither.
+// Parses "host:port" or "[v6]:port". Absent for any other text.
 std::optional<HostPort> parse_host_port(std::string_view text);
 std::string to_string(const HostPort& address);
-// True for "localhost", 127.0.0.0/8 and ::1, without asking a name server.
+// Returns true for "localhost", 127.0.0.0/8 and ::1, without asking a name server.
 bool is_loopback(std::string_view host);
-// True when the connection's own end is a loopback address: then so is the other.
+// Returns true if the connection's own address is a loopback address. Then the other one is too.
 bool is_loopback_connection(int socket);
 
-// A listening socket. Throws SystemError naming the address.
+// Makes a listening socket. Throws SystemError, which names the address.
 Fd listen_tcp(const HostPort& address);
-// The port that a socket is bound to; that of its peer.
+// Return the port that a socket, or its peer, is bound to.
 int local_port(int socket);
 int peer_port(int socket);
-// One attempt at each of the host's addresses; TCP_NODELAY set. Throws SystemError with the last
-// reason, RendezvousError at the deadline or where the name is unknown.
+// Tries each of the host's addresses once, and sets TCP_NODELAY. Throws SystemError with the last
+// error, or RendezvousError at the deadline or for an unknown name.
 Fd connect_tcp(const HostPort& address, base::Deadline deadline);
-// Small messages leave at once.
+// Makes small messages leave at once.
 void set_no_delay(int socket) noexcept;
-// What has come so far is acknowledged now and not some 40 ms later. It does not last.
+// Acknowledges the received data now, instead of after about 40 ms. It has no lasting effect.
 void acknowledge_now(int socket) noexcept;
-// Whether bytes that were sent have not been acknowledged so far.
+// Returns whether sent bytes have not been acknowledged.
 bool has_unacknowledged(int socket) noexcept;
-// A waiting connection, if there is one; an empty Fd where there is none. Throws SystemError.
+// Accepts a pending connection. Returns an empty Fd if there is none. Throws SystemError.
 Fd accept_pending(int listener);
 
 }  // namespace hocket::os

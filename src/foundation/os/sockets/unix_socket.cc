@@ -50,13 +50,13 @@ void start_listening(const Fd& socket) {
   }
 }
 
-// Room for one descriptor, aligned for a cmsghdr. A peer that sends more has the rest closed by the
-// kernel.
+// Space for one descriptor, aligned for a cmsghdr. If a peer sends more, the kernel closes the
+// others.
 struct alignas(cmsghdr) ControlBuffer {
   char bytes[CMSG_SPACE(sizeof(int))] = {};
 };
 
-// Takes the descriptor out of a received message, if there is one.
+// Takes the descriptor from a received message, if there is one.
 Fd take_descriptor(msghdr& message) {
   Fd taken;
   for (cmsghdr* each = CMSG_FIRSTHDR(&message); each != nullptr;
@@ -76,7 +76,7 @@ Fd take_descriptor(msghdr& message) {
 
 UnixListener UnixListener::autobind() {
   Fd socket = make_socket();
-  // An address of the family alone asks the kernel for a name.
+  // An address with only the family asks the kernel for a name.
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof(sa_family_t)) != 0) {
@@ -120,7 +120,7 @@ Fd connect_abstract(std::string_view name, base::Deadline deadline) {
     if (errno != EAGAIN && errno != EINTR) {
       throw SystemError(fmt::format("cannot connect to the AF_UNIX name \"{}\"", name), errno);
     }
-    // EAGAIN: the backlog is full, of which poll tells nothing.
+    // EAGAIN means that the backlog is full, which poll does not report.
     base::throw_if_interrupted("the wait for another process");
     return false;
   };

@@ -1,8 +1,9 @@
-// AF_UNIX sockets with abstract names (nothing in the file system), and descriptors sent over them.
+// AF_UNIX sockets with abstract names, which are not in the file system, and the transfer of
+// descriptors over them.
 //
-// Stream sockets, close-on-exec, nonblocking inside; the functions here block until their deadline.
-// Failures: RendezvousError when time runs out or the peer has closed; SystemError otherwise.
-// SIGPIPE never fires.
+// They are stream sockets, close-on-exec and nonblocking. The functions here block until their
+// deadline. They throw RendezvousError if the time runs out or the peer has closed, and SystemError
+// otherwise. SIGPIPE never occurs.
 #pragma once
 
 #include <cstddef>
@@ -20,20 +21,20 @@ namespace hocket::os {
 // A resource: a listening socket. One thread at a time.
 class UnixListener {
  public:
-  // A name that the kernel chooses, unique on this host (in this network namespace).
+  // Lets the kernel choose a name that is unique on this host (in this network namespace).
   static UnixListener autobind();
-  // A chosen name, without the leading NUL: at most 107 bytes. Throws SystemError, EADDRINUSE where
-  // somebody has it.
+  // Uses a given name, without the leading NUL, of at most 107 bytes. Throws SystemError; the error
+  // is EADDRINUSE if the name is in use.
   static UnixListener bind_abstract(std::string_view name);
 
-  // For connect_abstract, here or in another process. Printable when it was chosen so; autobind's
-  // are five hexadecimal digits.
+  // Returns the name for connect_abstract, in this or another process. It is printable if the given
+  // name was; autobind's names are five hexadecimal digits.
   const std::string& name() const noexcept { return name_; }
   const Fd& fd() const noexcept { return fd_; }
-  // Gives the socket away.
+  // Gives up ownership and returns the socket.
   Fd release() && noexcept { return std::move(fd_); }
 
-  // The next peer. It may be any process of this host: look at its credentials.
+  // Accepts the next peer. It may be any process of this host: check its credentials.
   Fd accept(base::Deadline deadline);
 
  private:
@@ -42,11 +43,12 @@ class UnixListener {
   std::string name_;
 };
 
-// Fails at once where nobody listens (SystemError, ECONNREFUSED); waits while the backlog is full.
+// Throws SystemError (ECONNREFUSED) at once if nobody listens. Waits while the backlog is full.
 Fd connect_abstract(std::string_view name, base::Deadline deadline);
 
-// One message of one descriptor and some bytes. The receiver must ask for just as many bytes. The
-// descriptor arrives close-on-exec; a message without one is a RendezvousError.
+// Transfer one message with one descriptor and some bytes. The receiver must ask for exactly that
+// number of bytes. The descriptor arrives close-on-exec. A message without a descriptor is a
+// RendezvousError.
 void send_fd(const Fd& socket,
              const Fd& fd,
              std::span<const std::byte> payload,
