@@ -1,5 +1,7 @@
 // The entry points of programs: they use all engines of this build.
 #include "calls/compose/providers.h"
+#include "calls/joining/init.h"
+#include "calls/joining/thread_team.h"
 #include "foundation/base/config.h"
 #include "hocket/bootstrap.h"
 #include "hocket/group.h"
