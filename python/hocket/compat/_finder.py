@@ -46,6 +46,7 @@ FACES: dict[str, dict[str, str]] = {
         "nvmath.distributed.fft": "hocket.compat.nvmath_distributed.fft",
         "nvmath.distributed.linalg": "hocket.compat.nvmath_distributed.linalg",
         "nvmath.distributed.linalg.advanced": "hocket.compat.nvmath_distributed.linalg.advanced",
+        "nvmath.distributed.linalg.generic": "hocket.compat.nvmath_distributed.linalg.generic",
         "nvmath.distributed.reshape": "hocket.compat.nvmath_distributed.reshape",
     },
 }
