@@ -18,7 +18,8 @@ from typing import Any, Optional, cast
 #: The variable in which the installed names go to child processes, with commas.
 VARIABLE = "HOCKET_COMPAT"
 
-#: What can be installed: the name, and each module that then comes from hocket, under its own name.
+#: What can be installed: the name, and each module that then comes from hocket, under its own name. A year
+#: or a release stands after @, where one was different.
 FACES: dict[str, dict[str, str]] = {
     "cupyx.distributed": {
         "cupyx.distributed": "hocket.compat.cupyx_distributed",
@@ -31,6 +32,13 @@ FACES: dict[str, dict[str, str]] = {
         "tike.communicators.comm": "hocket.compat.tike_communicators.comm",
         "tike.communicators.mpi": "hocket.compat.tike_communicators.mpi",
         "tike.communicators.pool": "hocket.compat.tike_communicators.pool",
+        "tike.communicators.stream": "hocket.compat.tike_communicators.stream",
+    },
+    "tike.communicators@2021": {
+        "tike.communicators": "hocket.compat.tike_communicators.of_2021",
+        "tike.communicators.comm": "hocket.compat.tike_communicators.of_2021",
+        "tike.communicators.mpi": "hocket.compat.tike_communicators.mpi",
+        "tike.communicators.pool": "hocket.compat.tike_communicators.of_2021",
         "tike.communicators.stream": "hocket.compat.tike_communicators.stream",
     },
     "bagua": {
@@ -89,8 +97,9 @@ class Finder:
                 while parent:
                     self.parents.add(parent)
                     parent = parent.rpartition(".")[0]
-            if name not in FACES[name]:
-                self.empty.add(name)
+            package = name.partition("@")[0]
+            if package not in FACES[name]:
+                self.empty.add(package)
         self.parents -= {*self.modules, *self.empty}
 
     def find_spec(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from typing import Any, Optional, Union
 
@@ -16,8 +17,10 @@ from ._module import array_module
 __all__ = ["ThreadPool"]
 
 
-class ThreadPool:
+class ThreadPool(ThreadPoolExecutor):
     """Workers that are threads, one a GPU; with NumPy virtual ones, with copies of their own.
+
+    `submit` runs a call in a thread beside the workers, on the current device, as tike of 2021 does.
 
     Parameters
     ----------
@@ -54,6 +57,7 @@ class ThreadPool:
         else:
             self._pool = DevicePool(devices=self.workers)
             self.streams = self._pool.streams
+        super().__init__(len(self.workers))
 
     def _count(self, workers: Union[int, Sequence[int]]) -> int:
         if not self._is_host:
@@ -107,8 +111,9 @@ class ThreadPool:
     def __exit__(self, *_: object) -> None:
         self.shutdown()
 
-    def shutdown(self, wait: bool = True) -> None:
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """End the workers; again is fine. Any other call afterwards is an error."""
+        super().shutdown(wait, cancel_futures=cancel_futures)
         self._pool.close()
 
     def _place(self, worker: int) -> int:
@@ -118,7 +123,7 @@ class ThreadPool:
 
     # --- Work ---------------------------------------------------------------------------------
 
-    def map(
+    def map(  # type: ignore[override]
         self,
         func: Callable[..., Any],
         *iterables: Iterable[Any],
