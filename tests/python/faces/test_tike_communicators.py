@@ -106,6 +106,21 @@ def test_gather(pool, axis):
         pool.gather([np.float64(1)] * pool.num_workers)
 
 
+def test_copies_lie_in_memory_as_the_arrays_do(pool):
+    n = pool.num_workers
+    x = [values(i, (6, 5, 40), "float32").transpose(2, 0, 1) / 3 for i in range(n)]
+    for copies in (pool.bcast(x[:1]), pool.scatter(x)):
+        assert all(copy.strides == x[0].strides for copy in copies)
+    whole = np.concatenate(x, axis=0)
+    assert not whole.flags.c_contiguous
+    for gathered in (pool.gather(x), pool.gather(x, worker=pool.workers[-1]), *pool.all_gather(x)):
+        assert np.array_equal(gathered, whole) and gathered.strides == whole.strides
+    # So a mean has the bits that NumPy's has.
+    mean = np.mean(whole, axis=0, keepdims=True)
+    assert np.array_equal(pool.reduce_mean(x, axis=0), mean)
+    assert not np.array_equal(np.mean(np.ascontiguousarray(whole), axis=0, keepdims=True), mean)
+
+
 def test_reduce_gpu(pool):
     n = pool.num_workers
     x = [values(i, (3, 4), "float32") for i in range(5)]

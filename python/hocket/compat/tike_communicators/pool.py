@@ -144,12 +144,19 @@ class ThreadPool(ThreadPoolExecutor):
         if hasattr(x, "shape"):
             x = [x]
         _check_stride(stride, len(x))
-        return self._pool.distribute(x, [i % stride for i in range(self.num_workers)])
+        return self._distribute(x, [i % stride for i in range(self.num_workers)])
 
     def scatter(self, x: Sequence[Any], stride: int = 1) -> list[Any]:
         """Copy x[i // stride] to worker i."""
         _check_stride(stride)
-        return self._pool.distribute(x, [i // stride for i in range(self.num_workers)])
+        return self._distribute(x, [i // stride for i in range(self.num_workers)])
+
+    def _distribute(self, x: Sequence[Any], sources: Sequence[int]) -> list[Any]:
+        """Copy x[sources[i]] to worker i. A copy lies in memory as the array does: later sums over an axis
+        depend on it in their last bits."""
+        if _all_in_c_order(x):
+            return self._pool.distribute(x, sources)
+        return self._pool.map(lambda i: self.xp.array(x[i], copy=True, order="K"), sources)
 
     def scatter_bcast(self, x: Sequence[Any], stride: int = 1) -> list[Any]:
         """Copy x[i // stride] to worker i."""
@@ -159,7 +166,7 @@ class ThreadPool(ThreadPoolExecutor):
         """Concatenate x on one worker; axis None makes a new first axis."""
         at = 0 if worker is None else self._place(worker)
         _check_axis(x, axis)
-        if len(x) == self.num_workers:
+        if len(x) == self.num_workers and _all_in_c_order(x):
             return self._pool.gather(x, worker=at, axis=axis)
         return self._pool.map(lambda: self._merge(x, axis), workers=[at])[0]
 
@@ -174,7 +181,7 @@ class ThreadPool(ThreadPoolExecutor):
     def all_gather(self, x: Sequence[Any], axis: Optional[int] = 0) -> list[Any]:
         """Concatenate x on every worker; axis None makes a new first axis."""
         _check_axis(x, axis)
-        if len(x) == self.num_workers:
+        if len(x) == self.num_workers and _all_in_c_order(x):
             return self._pool.all_gather(x, axis=axis)
         return self._pool.map(lambda: self._merge(x, axis))
 
@@ -284,6 +291,10 @@ class ThreadPool(ThreadPoolExecutor):
             if part is not copy:
                 part[...] = copy
         return x
+
+
+def _all_in_c_order(x: Sequence[Any]) -> bool:
+    return all(not hasattr(part, "flags") or part.flags.c_contiguous for part in x)
 
 
 def _sum(parts: Sequence[Any]) -> Any:
