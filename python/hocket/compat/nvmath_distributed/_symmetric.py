@@ -193,7 +193,9 @@ def address_of(array: Any) -> int:
     if hasattr(array, "data_ptr"):
         return int(array.data_ptr()) if array.numel() else _address_of_empty(array)
     if hasattr(array, "__cuda_array_interface__"):
-        return int(array.data.ptr)  # CuPy's; its interface names no address of empty arrays
+        if hasattr(getattr(array, "data", None), "ptr"):
+            return int(array.data.ptr)  # CuPy's; its interface names no address of empty arrays
+        return int(array.__cuda_array_interface__["data"][0])
     if hasattr(array, "__array_interface__"):
         return int(array.__array_interface__["data"][0])
     raise TypeError(f"free_symmetric_memory called on a {type(array).__name__}, which is no array")
