@@ -18,7 +18,8 @@ from typing import Any, Optional, cast
 #: This variable passes the installed names to child processes, separated by commas.
 VARIABLE = "HOCKET_COMPAT"
 
-#: The faces: for each name, the modules that hocket replaces, and hocket's module for each.
+#: What can be installed: the name, and each module that then comes from hocket, under its own name. A year
+#: or a release stands after @, where one was different.
 FACES: dict[str, dict[str, str]] = {
     "cupyx.distributed": {
         "cupyx.distributed": "hocket.compat.cupyx_distributed",
@@ -31,6 +32,13 @@ FACES: dict[str, dict[str, str]] = {
         "tike.communicators.comm": "hocket.compat.tike_communicators.comm",
         "tike.communicators.mpi": "hocket.compat.tike_communicators.mpi",
         "tike.communicators.pool": "hocket.compat.tike_communicators.pool",
+        "tike.communicators.stream": "hocket.compat.tike_communicators.stream",
+    },
+    "tike.communicators@2021": {
+        "tike.communicators": "hocket.compat.tike_communicators.of_2021",
+        "tike.communicators.comm": "hocket.compat.tike_communicators.of_2021",
+        "tike.communicators.mpi": "hocket.compat.tike_communicators.mpi",
+        "tike.communicators.pool": "hocket.compat.tike_communicators.of_2021",
         "tike.communicators.stream": "hocket.compat.tike_communicators.stream",
     },
     "bagua": {
@@ -46,6 +54,7 @@ FACES: dict[str, dict[str, str]] = {
         "nvmath.distributed.fft": "hocket.compat.nvmath_distributed.fft",
         "nvmath.distributed.linalg": "hocket.compat.nvmath_distributed.linalg",
         "nvmath.distributed.linalg.advanced": "hocket.compat.nvmath_distributed.linalg.advanced",
+        "nvmath.distributed.linalg.generic": "hocket.compat.nvmath_distributed.linalg.generic",
         "nvmath.distributed.reshape": "hocket.compat.nvmath_distributed.reshape",
     },
 }
@@ -89,8 +98,9 @@ class Finder:
                 while parent:
                     self.parents.add(parent)
                     parent = parent.rpartition(".")[0]
-            if name not in FACES[name]:
-                self.empty.add(name)
+            package = name.partition("@")[0]
+            if package not in FACES[name]:
+                self.empty.add(package)
         self.parents -= {*self.modules, *self.empty}
 
     def find_spec(

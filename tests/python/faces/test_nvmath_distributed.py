@@ -242,7 +242,8 @@ def names_of_nvmath_0_8(comm):
         nvd.finalize()
     raises(ValueError, "process_group cannot be None", lambda: nvd.initialize(0, None, ["nccl"]))
     raises(TypeError, "exactly one", lambda: nvd.initialize(0, own, ["nccl"], communicator=own))
-    raises(TypeError, "exactly one", lambda: nvd.initialize(0, backends=["nccl"]))
+    raises(TypeError, "missing.*process_group", lambda: nvd.initialize(0, backends=["nccl"]))
+    raises(TypeError, "missing.*backends", lambda: nvd.initialize("cpu", own))
     nvd.initialize("cpu", nvd.HocketProcessGroup(comm), ["nvshmem"])
     raises(AttributeError, "set up with a HocketProcessGroup", lambda: nvd.get_context().communicator)
     nvd.finalize()
@@ -325,33 +326,33 @@ def symmetric_tensors(group):
     raises(RuntimeError, "Unknown pointer", lambda: nvd.free_symmetric_memory(t))
 
 
-def handed_out(group):
-    """Does the same as `fft.allocate_operand` on GPUs: the kept array is a view of the allocated
-    one.
-    """
-    from hocket.compat.nvmath_distributed import _symmetric
-
-    logger = logging.getLogger("handed_out")
+def views(group, package):
+    """A program that keeps a view alone has the array: ``a = a.T`` drops the array that was allocated."""
+    xp = pytest.importorskip(package)
+    logger = logging.getLogger("views")
     said = []
     logger.addHandler(logging.Handler())
     logger.handlers[0].emit = said.append
-    array = nvd.allocate_symmetric_memory(12, np, dtype="float32", logger=logger)
-    view = _symmetric.hand_out(array, array.reshape(3, 4), logger)
-    del array
-    gc.collect()
-    view[...] = group.rank
-    assert not said
-    nvd.free_symmetric_memory(view)
-    array = nvd.allocate_symmetric_memory(12, np, logger=logger)
-    lost = _symmetric.hand_out(array, array.reshape(3, 4), logger)
-    del array
-    assert not said
-    del lost
-    assert "needs to be deallocated explicitly (allocation 2: float64 (12,))" in said[0].getMessage()
+    for view_of in (lambda x: x.T, lambda x: x[:2], lambda x: x.reshape(-1), lambda x: x.T[:0]):
+        array = nvd.allocate_symmetric_memory((3, 4), xp, dtype=xp.float32, logger=logger)
+        number = hocket.compat.nvmath_distributed._symmetric._heap.count
+        array = view_of(array)
+        gc.collect()
+        assert not said
+        array[...] = group.rank
+        nvd.free_symmetric_memory(array)
+        lost = view_of(nvd.allocate_symmetric_memory((3, 4), xp, dtype=xp.float32, logger=logger))
+        assert not said
+        del lost
+        gc.collect()
+        heard = said.pop().getMessage()
+        assert f"needs to be deallocated explicitly (allocation {number + 1}:" in heard and not said
 
 
-def test_an_operand_is_a_view_of_what_was_allocated():
-    on_processes(2, handed_out)
+@pytest.mark.parametrize("package", ["numpy", "torch"])
+def test_a_view_keeps_what_was_allocated(package):
+    pytest.importorskip(package)
+    on_processes(2, views, package)
 
 
 def test_symmetric_tensors():
@@ -557,7 +558,7 @@ def wrong_reshapes(group):
         "unexpected keyword argument": lambda: reshape(
             x, source, source, options={"colour": 3} if last else {}),
         "only supports 1-D": lambda: reshape(x.reshape(1, 1, *x.shape) if last else x, source, source),
-        "don't fit": lambda: reshape(x[:1] if last else x, source, source),
+        "does not match the box shape": lambda: reshape(x[:1] if last else x, source, source),
         "doesn't match": lambda: reshape(x, source, dn.Box((0, 0), (8, 9)) if last else source),
         "options are inconsistent": lambda: reshape(
             x, source, source, options={"blocking": True if last else "auto"}),

@@ -208,10 +208,10 @@ def refusals(group):
                 one.reset_operands(epilog_inputs=wrong)
         one.reset_operands(epilog_inputs={"bias": np.arange(4.0)})
         assert np.array_equal(one.execute()[:, 0], 8 + np.arange(4.0))
-        one.reset_operands()
+        one.release_operands()
         with pytest.raises(ValueError, match="must be provided"):
-            one.reset_operands(x, x)
-        one.reset_operands(x, x, epilog_inputs=bias)
+            one.reset_operands(a=x, b=x)
+        one.reset_operands(a=x, b=x, epilog_inputs=bias)
         one.execute()
 
 

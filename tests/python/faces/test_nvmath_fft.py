@@ -133,8 +133,10 @@ def pencils(group):
         transform.reset_operand(result, distribution=[target, source])
         back = transform.execute(direction=nf.FFTDirection.INVERSE)
         assert np.allclose(back, whole[inside(source)] * whole.size)
-        transform.reset_operand(None)
-        with pytest.raises(RuntimeError, match="if the input operand has been set to None"):
+        with pytest.raises(ValueError, match="Use release_operand"):
+            transform.reset_operand(None, distribution=[source, target])
+        transform.release_operand()
+        with pytest.raises(RuntimeError, match="after the operand has been released"):
             transform.execute()
 
 
@@ -198,7 +200,7 @@ def complaints(group):
         ("data type of the new operand", np.ones((4, 4)), Slab.X),
         ("number of dimensions", np.ones((4, 4, 4), c8), Slab.X),
         ("Please specify the distribution", np.ones((4, 4), c8), None),
-        ("using reshape=True", np.ones((4, 4), c8), Slab.Y),
+        ("using redistribute=True", np.ones((4, 4), c8), Slab.Y),
         ("uses slab distribution, but got box", np.ones((4, 4), c8), [Box((0, 0), (4, 4))] * 2),
     ):
         with pytest.raises(ValueError, match=match):

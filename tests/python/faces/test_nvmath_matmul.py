@@ -106,7 +106,7 @@ def products(group, kinds, dtype, torch):
                     plan.execute()
                 plan.plan()
             else:
-                plan.reset_operands(*mine, alpha=-1.0, beta=0.5 if with_c else None)
+                plan.reset_operands(**dict(zip("abc", mine)), alpha=-1.0, beta=0.5 if with_c else None)
             alpha, beta = ((2, 3), (-1, 0.5))[turn]
             want = alpha * (after(a, *left) @ after(b, *right)) + (beta * c if with_c else 0)
             got = plan.execute()
@@ -256,21 +256,22 @@ def resets(group):
             (ValueError, "does not include operand C", {"c": x}),
             (ValueError, "The data type of the new operand", {"a": x.astype("float32")}),
             (ValueError, "The extents of the new operand", {"b": x[:1]}),
+            (ValueError, "requires at least one operand", {}),
         ):
             with pytest.raises(kind, match=text):
                 one.reset_operands(**wrong)
         assert (one.execute() == 4).all()
-        one.reset_operands()
-        with pytest.raises(RuntimeError, match="operands have been set to None"):
+        one.release_operands()
+        with pytest.raises(RuntimeError, match="operands have been released"):
             one.execute()
-        with pytest.raises(ValueError, match="Operands A, B must be provided"):
+        with pytest.raises(ValueError, match="all required operands must be provided.* Required: a, b"):
             one.reset_operands(a=x)
-        one.reset_operands(x, 2 * x)
+        one.reset_operands(a=x, b=2 * x)
         assert (one.execute(release_workspace=True) == 8).all()
         mixed = np.arange(8.0).reshape(2, 4)  # in C order
-        one.reset_operands(mixed, x)
+        one.reset_operands_unchecked(a=mixed, b=x)
         assert np.array_equal(one.execute(), mixed.sum(axis=1)[:, None] * np.ones((1, 4)))
-        one.reset_operands(x, 2 * x)
+        one.reset_operands(a=x, b=2 * x)
         one.plan()  # once more
         one.reset_operands(alpha=2)
         assert (one.execute() == 16).all()
@@ -422,8 +423,8 @@ def eight_bits_further(group):
         assert np.array_equal(c, part_of(narrow(product / 2, "float8_e4m3fn"), spreads[2], rank))
         mm.release_operands()
         raises(ValueError, "quantization_scales must be provided",
-               lambda: mm.reset_operands(a, b, c))
-        mm.reset_operands(a, b, c, quantization_scales={"a": 1, "b": 1, "c": 1, "d": 1})
+               lambda: mm.reset_operands(a=a, b=b, c=c))
+        mm.reset_operands(a=a, b=b, c=c, quantization_scales={"a": 1, "b": 1, "c": 1, "d": 1})
         mm.execute()
         assert np.array_equal(c, part_of(narrow(product, "float8_e4m3fn"), spreads[2], rank))
 

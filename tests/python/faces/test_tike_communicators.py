@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from hocket.compat.tike_communicators import (
     NoMPIComm,
     ThreadPool,
     combined_shape,
+    of_2021,
     stream_and_modify,
     stream_and_modify2,
     stream_and_modify_debug,
@@ -104,6 +106,21 @@ def test_gather(pool, axis):
         pool.gather([np.float64(1)] * pool.num_workers)
 
 
+def test_copies_lie_in_memory_as_the_arrays_do(pool):
+    n = pool.num_workers
+    x = [values(i, (6, 5, 40), "float32").transpose(2, 0, 1) / 3 for i in range(n)]
+    for copies in (pool.bcast(x[:1]), pool.scatter(x)):
+        assert all(copy.strides == x[0].strides for copy in copies)
+    whole = np.concatenate(x, axis=0)
+    assert not whole.flags.c_contiguous
+    for gathered in (pool.gather(x), pool.gather(x, worker=pool.workers[-1]), *pool.all_gather(x)):
+        assert np.array_equal(gathered, whole) and gathered.strides == whole.strides
+    # So a mean has the bits that NumPy's has.
+    mean = np.mean(whole, axis=0, keepdims=True)
+    assert np.array_equal(pool.reduce_mean(x, axis=0), mean)
+    assert not np.array_equal(np.mean(np.ascontiguousarray(whole), axis=0, keepdims=True), mean)
+
+
 def test_reduce_gpu(pool):
     n = pool.num_workers
     x = [values(i, (3, 4), "float32") for i in range(5)]
@@ -116,6 +133,36 @@ def test_reduce_gpu(pool):
     assert np.array_equal(on_last, sum(x))
     # Tike of 2021: one array.
     assert np.array_equal(pool.reduce_gpu(x, worker=pool.workers[0]), sum(x))
+
+
+def test_submit(pool):
+    assert isinstance(pool, ThreadPoolExecutor)
+    futures = [pool.submit(pow, i, exp=2) for i in range(20)]
+    assert [future.result() for future in futures] == [i**2 for i in range(20)]
+    assert isinstance(pool.submit(int, "x").exception(), ValueError)
+    pool.shutdown()
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        pool.submit(int)
+
+
+def test_the_calls_of_2021(pool):
+    n = pool.num_workers
+    x = [values(i, (3, 4), "float32") for i in range(n)]
+    with of_2021.ThreadPool(n, xp=np) as old:
+        for worker in (None, *old.workers):
+            assert np.array_equal(old.reduce_gpu(x, worker), sum(x))
+        assert np.array_equal(old.reduce_gpu(x), sum(x))
+        assert np.array_equal(old.reduce_mean(x, 0, worker=old.workers[-1]),
+                              np.mean(np.concatenate(x), axis=0, keepdims=True))
+        assert old.submit(len, x).result() == n
+        with pytest.raises(ValueError, match=f"worker is {n}, expected one"):
+            old.reduce_gpu(x, n)
+    with of_2021.Comm(n, mpi=NoMPIComm, xp=np) as comm:
+        assert np.array_equal(comm.reduce(x, "gpu"), sum(x))
+        assert np.array_equal(comm.reduce(x, "gpu", worker=comm.pool.workers[-1]), sum(x))
+        assert np.array_equal(comm.reduce(x, "cpu"), sum(x))
+        assert np.array_equal(comm.Allreduce_reduce_gpu(x)[0], sum(x))
+        assert np.array_equal(comm.Allreduce_reduce_cpu(x), sum(x))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int8", "complex64"])
@@ -302,6 +349,29 @@ def test_comm_of_processes(n, tmp_path):
     program.write_text(PROGRAM)
     job = run_job(n, "-m", "hocket.compat", "tike.communicators", "--", program)
     assert job.returncode == 0, job.stdout
+
+
+OF_EITHER_YEAR = """
+import numpy as np
+from tike.communicators import Comm, ThreadPool
+from tike.communicators.pool import ThreadPool as TheSame
+assert TheSame is ThreadPool
+with Comm(2, xp=np) as comm:
+    x = [np.full(3, 2.0 * comm.mpi.rank + i) for i in range(2)]
+    here = comm.pool.reduce_gpu(x)
+    print(comm.mpi.size, type(here).__name__, comm.Allreduce_reduce_gpu(x)[0].tolist())
+"""
+
+
+@pytest.mark.parametrize("face, said", [
+    ("tike.communicators", "1 list [1.0, 1.0, 1.0]"),
+    ("tike.communicators@2021", "2 ndarray [6.0, 6.0, 6.0]"),
+])
+def test_a_program_of_either_year_under_a_launcher(face, said, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(OF_EITHER_YEAR)
+    job = run_job(2, "-m", "hocket.compat", face, "--", program)
+    assert job.returncode == 0 and job.stdout.count(said) == 2, job.stdout
 
 
 # --- Streaming ------------------------------------------------------------------------------------

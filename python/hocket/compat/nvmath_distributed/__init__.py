@@ -1,11 +1,18 @@
-"""nvmath.distributed over hocket: on GPUs, and in host memory with device_id "cpu"."""
+"""nvmath.distributed over hocket: on GPUs, and in host memory with device_id "cpu".
+
+Its names, signatures and messages are those of the release `FOLLOWS`; names of 0.9 work beside them.
+"""
 
 from . import distribution, fft, linalg, reshape
 from ._runtime import DistributedContext, finalize, get_context, initialize
 from ._symmetric import allocate_symmetric_memory, free_symmetric_memory
 from .process_group import HocketProcessGroup, MPIProcessGroup, ProcessGroup, TorchProcessGroup
 
+#: The release of nvmath-python that the face follows.
+FOLLOWS = "1.0.0"
+
 __all__ = [
+    "FOLLOWS",
     "DistributedContext",
     "HocketProcessGroup",
     "MPIProcessGroup",

@@ -94,11 +94,24 @@ class Distribution(ABC):
     def _check_to(self, cls: Any, ndim: Optional[int]) -> None:
         if cls is Distribution or not issubclass(cls, Distribution):
             raise ValueError(f"{cls} is not a valid distribution")
-        if ndim is not None and self.ndim is not None and ndim != self.ndim:
+        if ndim is not None and self.ndim is not None and ndim < self.ndim:
             raise ValueError(
-                f"ndim argument ({ndim}) doesn't match this distribution's dimensionality "
-                f"({self.ndim})"
+                f"ndim argument ({ndim}) must be >= the distribution's dimensionality ({self.ndim})"
             )
+
+    @abstractmethod
+    def _with_axes(self, count: int) -> Any:
+        """The same, unbound, of arrays with so many further axes of one element each."""
+
+    def _of_ndim(self, ndim: Optional[int]) -> Any:
+        """The same of arrays of `ndim` axes: this one where it is."""
+        if ndim is None or self.ndim in (None, ndim):
+            return self
+        assert self.ndim is not None
+        wide = self._with_axes(ndim - self.ndim)
+        if self._whole is not None:
+            wide._bind((*self._whole, *(1,) * (ndim - self.ndim)))
+        return wide
 
     def _as_box(self, box: _d.Box) -> boxes.Box:
         from . import _boxes as boxes

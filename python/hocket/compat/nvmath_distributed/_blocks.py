@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Optional
 
+import numpy as np
+
 from ... import distribution as _d
 from ._base import ConvertDistributionError, Distribution
 from ._boxes import Box, Slab
@@ -79,6 +81,38 @@ class BlockCyclic(Distribution):
         )
         return blocks.shape(whole, rank)
 
+    def _with_axes(self, count: int) -> Any:
+        wide: Any = self.copy()
+        wide._whole = None
+        wide._process_grid = self._process_grid._with_axes(count)
+        wide._block_sizes = (*self._block_sizes, *(1,) * count)
+        wide._first_process = (*self._first_process, *(0,) * count)
+        return wide
+
+    def _whole_of(self, shapes: Sequence[Sequence[int]]) -> tuple[int, ...]:
+        """The whole array's shape, of all processes' parts."""
+        ranks = self._process_grid.grid.ranks
+        whole = []
+        for axis in range(self.ndim):
+            # All lines of processes along an axis have the whole of it.
+            lines = np.moveaxis(ranks, axis, -1).reshape(-1, ranks.shape[axis])
+            sums = {sum(shapes[rank][axis] for rank in line) for line in lines}
+            if len(sums) != 1:
+                raise ValueError(f"The problem size is inconsistent across processes:{list(shapes)}")
+            whole.append(int(sums.pop()))
+        return tuple(whole)
+
+    def _box_in(self, whole: Sequence[int]) -> _d.Box:
+        """This process's part of an array of shape `whole`; TypeError where it is several."""
+        blocks = self._blocks_for(whole)
+        grid = self._process_grid.grid
+        if any(p > 1 and -(-n // b) > p for n, b, p in zip(whole, blocks, grid.shape)):
+            raise TypeError("Redistribute requires distributions compatible with Box distribution")
+        dealt = _d.BlockCyclic(grid, blocks, self._first_process)
+        parts = dealt.indices(whole, group().rank)
+        lower = tuple(int(part[0]) if len(part) else 0 for part in parts)
+        return _d.Box(lower, tuple(a + len(part) for a, part in zip(lower, parts)))
+
     def _cut_axis(self) -> int:
         """The one axis along which there are several processes."""
         nranks = group().nranks
@@ -94,6 +128,9 @@ class BlockCyclic(Distribution):
     ) -> Distribution:
         """As blocks, or as a Slab if each process has one block along one axis."""
         self._check_to(cls, ndim)
+        if ndim not in (None, self.ndim):
+            wide: Distribution = self._of_ndim(ndim).to(cls)
+            return wide
         if issubclass(cls, BlockCyclic):
             blocks: BlockCyclic = self.copy() if copy else self
             return blocks
@@ -162,6 +199,8 @@ class BlockNonCyclic(BlockCyclic):
     ) -> Distribution:
         """Convert to blocks, a Slab or, once bound to a shape, this process's Box."""
         self._check_to(cls, ndim)
+        if ndim not in (None, self.ndim):
+            return super().to(cls, ndim=ndim)
         if cls is Box and self._whole is not None and not any(self._first_process):
             grid = _d.BlockNonCyclic(self._process_grid.grid)
             return self._as_box(grid.box(self._whole, group().rank))

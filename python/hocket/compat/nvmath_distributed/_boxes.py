@@ -65,6 +65,9 @@ class Slab(Distribution):
                 f"ndim ({ndim}) must be greater than the partition dimension "
                 f"({self._partition_dim})"
             )
+        if self._ndim is not None and ndim not in (None, self._ndim):
+            wide: Distribution = self._of_ndim(ndim).to(cls)
+            return wide
         ndim = self._ndim if ndim is None else ndim
         if cls is Slab:
             if not copy and ndim == self._ndim:
@@ -93,6 +96,24 @@ class Slab(Distribution):
             except BindDistributionError as error:
                 raise ConvertDistributionError(f"Can't convert {self}: {error}") from error
         return blocks
+
+    def _with_axes(self, count: int) -> Slab:
+        assert self._ndim is not None
+        return Slab(self._partition_dim, self._ndim + count)
+
+    def _whole_of(self, shapes: Sequence[Sequence[int]]) -> tuple[int, ...]:
+        """The whole array's shape, of all processes' parts."""
+        cut, whole = self._partition_dim, list(shapes[0])
+        for shape in shapes:
+            if any(n != m for i, (n, m) in enumerate(zip(shape, whole)) if i != cut):
+                raise ValueError("The problem size is inconsistent across processes")
+        whole[cut] = sum(shape[cut] for shape in shapes)
+        return tuple(whole)
+
+    def _box_in(self, whole: Sequence[int]) -> _d.Box:
+        """This process's part of an array of shape `whole`."""
+        here = group()
+        return _d.Slab(self._partition_dim).box(whole, here.rank, here.nranks)
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -141,10 +162,18 @@ class Box(Distribution):
         """Axes of the arrays it is for."""
         return len(self._lower)
 
+    @property
+    def box_shape(self) -> tuple[int, ...]:
+        """The box's extents."""
+        return tuple(b - a for a, b in zip(self._lower, self._upper))
+
     def _local_shape(self, rank: int, whole: Sequence[int]) -> tuple[int, ...]:
         if rank != group().rank:
             raise RuntimeError("Can't calculate local shape of peer process with Box distribution")
-        return tuple(b - a for a, b in zip(self._lower, self._upper))
+        return self.box_shape
+
+    def _with_axes(self, count: int) -> Box:
+        return Box((*self._lower, *(0,) * count), (*self._upper, *(1,) * count))
 
     def to(
         self, cls: type[Distribution], /, *, ndim: Optional[int] = None, copy: bool = False
@@ -152,8 +181,8 @@ class Box(Distribution):
         """As a Box."""
         self._check_to(cls, ndim)
         if cls is Box:
-            box: Box = self.copy() if copy else self
-            return box
+            box: Box = self._of_ndim(ndim)
+            return box.copy() if copy and box is self else box
         raise ConvertDistributionError("A Box says nothing of the other processes' parts")
 
     def __iter__(self) -> Iterator[tuple[int, ...]]:

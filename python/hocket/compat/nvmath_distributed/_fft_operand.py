@@ -14,7 +14,7 @@ from ... import distribution as _d
 from ._fft_memory import cut_last, new_buffer
 from ._fft_problem import FFTOptions, Problem, describe, own_copy, type_of
 from ._runtime import communicator
-from ._symmetric import allocate_symmetric_memory, hand_out
+from ._symmetric import allocate_symmetric_memory
 
 def merged(said: dict[str, Any]) -> Problem:
     """Exchange all processes' descriptions and merge them. Collective."""
@@ -91,16 +91,18 @@ def allocate_operand(
         f"Allocating an operand of {name} with shape {tuple(shape)} for {problem.fft_type}."
     )
     halves = 0
-    for reshape in (True, False):
-        halves = max(halves, room(problem, problem.boxes(mine, reshape, comm.rank, comm.size)))
+    for redistribute in (True, False):
+        boxes = problem.boxes(mine, redistribute, comm.rank, comm.size)
+        halves = max(halves, room(problem, boxes))
     is_real = problem.fft_type == "R2C"
     count = halves if is_real else (halves + 1) // 2
     if memory_space == "cuda":
-        buffer = allocate_symmetric_memory(count, package, dtype=input_dtype, make_symmetric=True)
+        buffer = allocate_symmetric_memory(
+            count, package, dtype=input_dtype, make_symmetric=True, logger=logger
+        )
     else:
         buffer = new_buffer(package, count, input_dtype)
     padded = list(shape)
     if is_real and problem.is_slab:
         padded[-1] = 2 * problem.result_extents[-1]
-    operand = cut_last(buffer[: math.prod(padded)].reshape(padded), shape[-1])
-    return hand_out(buffer, operand, logger) if memory_space == "cuda" else operand
+    return cut_last(buffer[: math.prod(padded)].reshape(padded), shape[-1])

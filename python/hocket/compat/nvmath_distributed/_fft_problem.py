@@ -14,6 +14,7 @@ from ... import distribution as _d
 from ...fft import spectrum_of
 from ._base import Distribution
 from ._boxes import Box, Slab
+from ._older_names import also_by
 
 FFTType = Literal["C2C", "C2R", "R2C"]
 
@@ -25,6 +26,7 @@ RESULTS = {
 }
 
 
+@also_by(reshape="redistribute")
 @dataclass
 class FFTOptions:
     """Options of a distributed FFT.
@@ -33,8 +35,9 @@ class FFTOptions:
     ----------
     fft_type : {"C2C", "C2R", "R2C"}, optional
         By default "C2C" of complex operands, "R2C" of real ones.
-    reshape : bool
-        True if the result has the input's distribution, when that is a Slab.
+    redistribute : bool
+        Whether the result has the input's distribution, where that is a Slab. In nvmath 0.9 it was
+        `reshape`, which works too.
     last_axis_parity : {"even", "odd"}
         For "C2R": the parity of the result's length along the last axis.
     logger : logging.Logger, optional
@@ -44,7 +47,7 @@ class FFTOptions:
     """
 
     fft_type: Optional[FFTType] = None
-    reshape: bool = True
+    redistribute: bool = True
     last_axis_parity: Literal["even", "odd"] = "even"
     logger: Optional[Logger] = None
     blocking: Union[Literal[True], Literal["auto"]] = "auto"
@@ -53,9 +56,9 @@ class FFTOptions:
         if self.fft_type not in (None, *RESULTS):
             known = [None, "C2C", "C2R", "R2C"]
             raise ValueError(f"The value specified for 'fft_type' must be one of {known}.")
-        if not isinstance(self.reshape, bool):
+        if not isinstance(self.redistribute, bool):
             raise ValueError(
-                "The value specified for 'reshape' must be of type bool (True or False)."
+                "The value specified for 'redistribute' must be of type bool (True or False)."
             )
         if self.last_axis_parity not in ("even", "odd"):
             raise ValueError(
@@ -63,6 +66,15 @@ class FFTOptions:
             )
         if self.blocking not in (True, "auto"):
             raise ValueError("The value specified for 'blocking' must be either True or 'auto'.")
+
+    @property
+    def reshape(self) -> bool:
+        """nvmath 0.9's name for `redistribute`."""
+        return self.redistribute
+
+    @reshape.setter
+    def reshape(self, value: bool) -> None:
+        self.redistribute = value
 
 
 class FFTDirection(IntEnum):
@@ -136,7 +148,7 @@ def describe(
         "dtype": dtype,
         "package": package,
         "space": space,
-        "options": [str(options.fft_type), options.reshape, str(options.blocking),
+        "options": [str(options.fft_type), options.redistribute, str(options.blocking),
                     options.last_axis_parity],
         "is_c": is_c,
         "slab": distribution.partition_dim if is_slab else -1,
@@ -249,13 +261,15 @@ class Problem:
                 f"{self.extents}"
             )
 
-    def boxes(self, distribution: Any, reshape: bool, rank: int, size: int) -> tuple[_d.Box, _d.Box]:
-        """The box that a process has, and the box that it gets."""
+    def boxes(
+        self, distribution: Any, redistribute: bool, rank: int, size: int
+    ) -> tuple[_d.Box, _d.Box]:
+        """What a process has, and what it gets."""
         if not self.is_slab:
             source, target = (_d.Box(*box) for box in distribution)
             return source, target
         cut = distribution.partition_dim
-        there = cut if reshape else 1 - cut
+        there = cut if redistribute else 1 - cut
         return (
             _d.Slab(cut).box(self.extents, rank, size),
             _d.Slab(there).box(self.result_extents, rank, size),

@@ -84,6 +84,13 @@ class ProcessGrid:
         """The list of processes, if one was given."""
         return self._process_array
 
+    def _with_axes(self, count: int) -> ProcessGrid:
+        """The same processes, with so many further axes."""
+        shape = (*self._shape, *(1,) * count)
+        if self._process_array is not None:
+            return ProcessGrid(process_array=self._process_array.reshape(shape))
+        return ProcessGrid(shape=shape, layout=self._layout)
+
     def _is_1d_distribution(self) -> bool:
         return self._nranks in self._shape
 

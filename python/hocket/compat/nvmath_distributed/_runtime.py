@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Optional, Union
 
@@ -101,17 +102,25 @@ def _as_group(process_group: Any) -> ProcessGroup:
     )
 
 
-def _given(process_group: Any, communicator: Any) -> Any:
-    """The process group that the program passed, under either name."""
-    if (process_group is _ABSENT) == (communicator is _ABSENT):
-        raise TypeError(
-            "initialize() takes a process_group, or as nvmath 0.8 a communicator; exactly one of them"
-        )
-    if communicator is None:
-        from mpi4py import MPI
+def _also_by_communicator(function: Callable[..., None]) -> Callable[..., None]:
+    """Takes nvmath 0.8's `communicator` for a process group too; None for MPI.COMM_WORLD."""
 
-        return MPI.COMM_WORLD
-    return process_group if communicator is _ABSENT else communicator
+    @functools.wraps(function)
+    def either(*args: Any, communicator: Any = _ABSENT, **given: Any) -> None:
+        if communicator is not _ABSENT:
+            if len(args) > 1 or "process_group" in given:
+                raise TypeError(
+                    "initialize() got a process_group and a communicator, as nvmath 0.8 calls it; give "
+                    "exactly one of them"
+                )
+            if communicator is None:
+                from mpi4py import MPI
+
+                communicator = MPI.COMM_WORLD
+            given["process_group"] = communicator
+        function(*args, **given)
+
+    return either
 
 
 def _tell_refusal(process_group: Any) -> None:
@@ -120,12 +129,9 @@ def _tell_refusal(process_group: Any) -> None:
         Context.initialize(bootstrap=GroupBootstrap(_as_group(process_group)), timeout=-1)
 
 
+@_also_by_communicator
 def initialize(
-    device_id: Union[int, Literal["cpu"]],
-    process_group: Any = _ABSENT,
-    backends: Sequence[str] = (),
-    *,
-    communicator: Any = _ABSENT,
+    device_id: Union[int, Literal["cpu"]], process_group: Any, backends: Sequence[str]
 ) -> None:
     """Initialize the runtime. Collective; does not change the current device.
 
@@ -137,10 +143,7 @@ def initialize(
         The processes that take part. Used to set up, never to compute.
     backends : sequence of str
         "nvshmem" or "nccl" for GPUs; "shm", "ucx" or "mpi" for host memory.
-    communicator : mpi4py communicator or None
-        nvmath 0.8's name for `process_group`; None for MPI.COMM_WORLD.
     """
-    process_group = _given(process_group, communicator)
     try:
         _check(device_id, process_group, backends)
     except Exception:

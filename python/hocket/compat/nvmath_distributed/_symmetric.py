@@ -24,9 +24,8 @@ class _Block(NamedTuple):
     number: int  # number of the allocation, the same on all processes
     nbytes: int
     what: str
-    memory: Any  # keeps it
+    gpu_memory: Any  # None for the host's, which lives as long as a view of it
     finalizer: Any
-    on_gpu: bool
 
 
 class _Heap:
@@ -84,6 +83,11 @@ def _read(shape: Any, package: Any, dtype: Any, axis_order: Any) -> _Wanted:
     return _Wanted(extents, strides, dtype, math.prod(extents) * itemsize)
 
 
+def _has_host_arrays(package: Any) -> bool:
+    """Whether a package's arrays are NumPy's: those of a stand-in for CuPy are too."""
+    return package.__name__ != "torch" and issubclass(package.ndarray, np.ndarray)
+
+
 def allocate_symmetric_memory(
     shape: Union[int, Sequence[int]],
     package: Any,
@@ -122,8 +126,9 @@ def allocate_symmetric_memory(
         if make_symmetric and skip_symmetric_check:
             raise ValueError("skip_symmetric_check is incompatible with make_symmetric=True")
         wanted = _read(shape, package, dtype, axis_order)
-        on_gpu = context.device_id != "cpu" and package.__name__ != "numpy"
-        if package.__name__ == "cupy" and not on_gpu:
+        in_host_memory = _has_host_arrays(package)
+        on_gpu = context.device_id != "cpu" and not in_host_memory
+        if package.__name__ == "cupy" and not (on_gpu or in_host_memory):
             raise ValueError('CuPy has no arrays in host memory, and device_id is "cpu"')
     except (TypeError, ValueError) as error:  # includes NumPy's own errors about shape and dtype
         comm.refuse(str(error))
@@ -136,33 +141,31 @@ def allocate_symmetric_memory(
                 "The buffer size for symmetric memory allocation is not the same on all processes. "
                 "Consider using make_symmetric=True if you have uneven data distribution."
             )
-    array, address, memory = _make(comm, package, wanted, max(nbytes, 1), on_gpu)
+    made = _make(comm, package, wanted, max(nbytes, 1), on_gpu)
     _heap.count += 1
-    _heap.freed.discard(address)
+    _heap.freed.discard(made.address)
     what = f"allocation {_heap.count}: {wanted.dtype} {wanted.shape}"
-    finalizer = _at_the_end_of(array, address, logger)
-    _heap.blocks[address] = _Block(_heap.count, max(nbytes, 1), what, memory, finalizer, on_gpu)
-    return array
-
-
-def hand_out(array: Any, view: Any, logger: Optional[logging.Logger]) -> Any:
-    """A view of the whole allocation; the user gets this view."""
-    address = _allocation_of(array)
-    assert address is not None
-    block = _heap.blocks[address]
-    block.finalizer.detach()
-    _heap.blocks[address] = block._replace(finalizer=_at_the_end_of(view, address, logger))
-    return view
-
-
-def _at_the_end_of(array: Any, address: int, logger: Optional[logging.Logger]) -> Any:
-    finalizer = weakref.finalize(array, _leaked, address, logger)
+    finalizer = weakref.finalize(made.root, _leaked, made.address, logger)
     finalizer.atexit = False
-    return finalizer
+    gpu_memory = made.memory if on_gpu else None
+    _heap.blocks[made.address] = _Block(_heap.count, max(nbytes, 1), what, gpu_memory, finalizer)
+    return made.array
 
 
-def _make(comm: Any, package: Any, wanted: _Wanted, nbytes: int, on_gpu: bool) -> Any:
-    """The array, its address, and the owner of its memory."""
+class Made(NamedTuple):
+    """An array in symmetric memory.
+
+    `root` is what each view of the array keeps alive, a transposed one too; the array itself is not:
+    ``a = a.T`` drops it.
+    """
+
+    array: Any
+    address: int
+    root: Any
+    memory: Any
+
+
+def _make(comm: Any, package: Any, wanted: _Wanted, nbytes: int, on_gpu: bool) -> Made:
     if on_gpu:
         from ._symmetric_gpu import make
 
@@ -171,9 +174,10 @@ def _make(comm: Any, package: Any, wanted: _Wanted, nbytes: int, on_gpu: bool) -
     address = memory.__array_interface__["data"][0]
     if package.__name__ == "torch":
         flat = package.from_numpy(memory)[: wanted.nbytes].view(wanted.dtype)
-        return flat.as_strided(wanted.shape, wanted.strides), address, memory
+        return Made(flat.as_strided(wanted.shape, wanted.strides), address, memory, memory)
     strides = [stride * wanted.dtype.itemsize for stride in wanted.strides]
-    return np.ndarray(wanted.shape, wanted.dtype, memory, strides=strides), address, memory
+    array = np.ndarray(wanted.shape, wanted.dtype, memory, strides=strides)
+    return Made(array, address, memory, memory)
 
 
 def _leaked(address: int, logger: Optional[logging.Logger]) -> None:
@@ -185,15 +189,23 @@ def _leaked(address: int, logger: Optional[logging.Logger]) -> None:
 
 
 def address_of(array: Any) -> int:
-    """The address of an array's first element."""
-    for name in ("__array_interface__", "__cuda_array_interface__"):
-        # PyTorch raises where a tensor is not of that kind.
-        interface = getattr(array, name, None) if not hasattr(array, "data_ptr") else None
-        if interface is not None:
-            return int(interface["data"][0])
+    """Where an array's first element lies, or would if it had any."""
     if hasattr(array, "data_ptr"):
-        return int(array.data_ptr())
+        return int(array.data_ptr()) if array.numel() else _address_of_empty(array)
+    if hasattr(array, "__cuda_array_interface__"):
+        if hasattr(getattr(array, "data", None), "ptr"):
+            return int(array.data.ptr)  # CuPy's; its interface names no address of empty arrays
+        return int(array.__cuda_array_interface__["data"][0])
+    if hasattr(array, "__array_interface__"):
+        return int(array.__array_interface__["data"][0])
     raise TypeError(f"free_symmetric_memory called on a {type(array).__name__}, which is no array")
+
+
+def _address_of_empty(tensor: Any) -> int:
+    """PyTorch says 0 of a tensor without elements; where its storage begins it knows."""
+    # PyTorch before 2.0 has another name for the storage.
+    storage = tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()
+    return int(storage.data_ptr()) + int(tensor.storage_offset()) * int(tensor.element_size())
 
 
 def is_symmetric(array: Any) -> bool:
@@ -205,28 +217,18 @@ def is_symmetric(array: Any) -> bool:
     return any(a <= address < a + b.nbytes for a, b in _heap.blocks.items())
 
 
-def _allocation_of(array: Any) -> Optional[int]:
-    """Address of the allocation that an array is or begins with; None if there is none."""
-    for address, block in _heap.blocks.items():
-        if block.finalizer.peek()[0] is array:  # PyTorch's have no address where they are empty
-            return address
-    address = address_of(array)
-    return address if address in _heap.blocks else None
-
-
 def _verdict(array: Any) -> tuple[int, str]:
     """The allocation's number, or 0 with an error text."""
     try:
-        allocation = _allocation_of(array)
+        address = address_of(array)
     except TypeError as error:
         return 0, str(error)
-    if allocation is not None:
-        return _heap.blocks[allocation].number, ""
-    address = address_of(array)
+    if address in _heap.blocks:
+        return _heap.blocks[address].number, ""
     return 0, "view" if is_symmetric(array) or address in _heap.freed else "ordinary"
 
 
-def free_symmetric_memory(*arrays: Any) -> None:
+def free_symmetric_memory(*tensors: Any) -> None:
     """Free arrays that `allocate_symmetric_memory` returned. Collective, in one order.
 
     If several arrays share memory from its beginning, free one of them. An operand and the result
@@ -241,7 +243,7 @@ def free_symmetric_memory(*arrays: Any) -> None:
     """
     require_context()
     comm = communicator()
-    found = [_verdict(array) for array in arrays]
+    found = [_verdict(array) for array in tensors]
     everybody = comm.all_gather_object([list(verdict) for verdict in found])
     for verdicts in everybody:
         for _, wrong in verdicts:
@@ -259,14 +261,14 @@ def free_symmetric_memory(*arrays: Any) -> None:
     numbers = [number for number, _ in found]
     if len(set(numbers)) != len(numbers):
         raise RuntimeError(UNKNOWN)
-    for array in arrays:
-        address = _allocation_of(array)
-        assert address is not None
+    for array in tensors:
+        address = address_of(array)
         block = _heap.blocks.pop(address)
         block.finalizer.detach()
         _heap.freed.add(address)
-        if block.on_gpu:  # live views of it are not reported at the program's end
-            comm.symmetric.free(block.memory)
+        if block.gpu_memory is not None:
+            # Views of it may live on, and are not held against the program at its end.
+            comm.symmetric.free(block.gpu_memory)
 
 
 def forget_all() -> None:

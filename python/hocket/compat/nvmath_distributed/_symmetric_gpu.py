@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
+from ._symmetric import Made
 
-def make(comm: Any, package: Any, wanted: Any, nbytes: int) -> tuple[Any, int, Any]:
-    """The array, its address, and the owner of its memory."""
+
+class _Root:
+    """Memory of a GPU as the arrays' packages take it; each view of an array keeps it alive."""
+
+    def __init__(self, memory: Any) -> None:
+        self._memory = memory
+        self.__cuda_array_interface__ = memory.__cuda_array_interface__
+
+
+def make(comm: Any, package: Any, wanted: Any, nbytes: int) -> Made:
+    """The array."""
     memory = comm.symmetric.empty(nbytes, "uint8", memory="cuda")
-    address = memory.data_ptr
+    address, root = memory.data_ptr, _Root(memory)
     if package.__name__ == "torch":
-        flat = package.as_tensor(memory)[: wanted.nbytes].view(wanted.dtype)
-        return flat.as_strided(wanted.shape, wanted.strides), address, memory
-    flat = package.asarray(memory)
+        flat = package.as_tensor(root)[: wanted.nbytes].view(wanted.dtype)
+        return Made(flat.as_strided(wanted.shape, wanted.strides), address, root, memory)
+    flat = package.asarray(root)
     strides = [stride * wanted.dtype.itemsize for stride in wanted.strides]
     array = package.ndarray(wanted.shape, wanted.dtype, flat.data, strides=strides)
-    return array, address, memory
+    return Made(array, address, root, memory)

@@ -4,6 +4,7 @@ from ._base import BindDistributionError, ConvertDistributionError, Distribution
 from ._blocks import BlockCyclic, BlockNonCyclic
 from ._boxes import Box, Slab
 from ._grid import ProcessGrid
+from ._redistribute import Redistribute, RedistributeOptions, redistribute
 
 __all__ = [
     "BindDistributionError",
@@ -13,5 +14,8 @@ __all__ = [
     "ConvertDistributionError",
     "Distribution",
     "ProcessGrid",
+    "Redistribute",
+    "RedistributeOptions",
     "Slab",
+    "redistribute",
 ]

@@ -23,7 +23,7 @@ from ._fft_problem import (
     own_copy,
 )
 from ._runtime import communicator
-from .reshape import _current, _is_on_gpu, _package_of, _synchronize
+from ._packages import current_stream, is_on_gpu, package_of, synchronize
 
 __all__ = [
     "FFT",
@@ -67,15 +67,15 @@ class FFT:
     """
 
     def __init__(
-        self, operand: Any, *, distribution: Any, options: Any = None, stream: Any = None
+        self, operand: Any, /, *, distribution: Any, options: Any = None, stream: Any = None
     ) -> None:
         self._comm = communicator()
         try:
             self.options = options_of(options)
             self.distribution: Any = own_copy(distribution, operand.ndim)
-            is_gpu = _is_on_gpu(operand)
+            is_gpu = is_on_gpu(operand)
             said = describe(operand.shape, has_c_layout(operand), dtype_name(operand),
-                            _package_of(operand), "cuda" if is_gpu else "cpu", self.distribution,
+                            package_of(operand), "cuda" if is_gpu else "cpu", self.distribution,
                             self.options)
         except Exception as error:
             tell(error)
@@ -84,13 +84,13 @@ class FFT:
         problem.check_result()
         self.global_extents = problem.extents
         self.fft_abstract_type = problem.fft_type
-        self._package, self._dtype = _package_of(operand), dtype_name(operand)
+        self._package, self._dtype = package_of(operand), dtype_name(operand)
         self._gpu = _fft.gpu_of(operand)
         self._agree_on(self._bind(operand.shape))
         self._boxes = self._boxes_now()
         self._plans: dict[Any, _fft.FFT] = {}
         self._operand: Any = operand
-        self._is_planned = self._is_freed = self._is_released = False
+        self._is_planned = self._is_freed = False
         view, fault = self._result_view(operand), None
         if view is None:
             fault = RuntimeError(self._no_room(operand))
@@ -121,8 +121,10 @@ class FFT:
         return None
 
     def _boxes_now(self) -> tuple[_d.Box, _d.Box]:
-        reshape = self._problem.is_slab and self.options.reshape
-        return self._problem.boxes(self.distribution, reshape, self._comm.rank, self._comm.size)
+        redistribute = self._problem.is_slab and self.options.redistribute
+        return self._problem.boxes(
+            self.distribution, redistribute, self._comm.rank, self._comm.size
+        )
 
     def _result_view(self, operand: Any) -> Optional[Any]:
         shape = list(self._boxes[1].shape)
@@ -146,11 +148,9 @@ class FFT:
         if what and not self._is_planned:
             raise RuntimeError(f"{what} cannot be performed before plan() has been called.")
         if what and self._operand is None:
-            state = "after the operand has been released" if self._is_released else (
-                "if the input operand has been set to None")
             raise RuntimeError(
-                f"{what} cannot be performed {state}. Use reset_operand() to set the desired input before using performing the "
-                f"{what.lower()}."
+                f"{what} cannot be performed after the operand has been released. Use reset_operand() to "
+                f"provide a new operand before performing the {what.lower()}."
             )
 
     def _plan_now(self) -> _fft.FFT:
@@ -170,17 +170,16 @@ class FFT:
         self._plan_now()
         self._is_planned = True
 
-    def reset_operand(
-        self, operand: Any = None, *, distribution: Any = None, stream: Any = None
-    ) -> None:
-        """Take another operand of the same package, dtype and whole; None drops the operand."""
+    def reset_operand(self, operand: Any, *, distribution: Any, stream: Any = None) -> None:
+        """Take another operand, of the same package, dtype and whole."""
         self._check()
         if operand is None:
-            self._operand = None
-            return
-        if _package_of(operand) != self._package:
+            raise ValueError(
+                "reset_operand() requires a valid operand. Use release_operand() to release the operand."
+            )
+        if package_of(operand) != self._package:
             raise TypeError(
-                f"Library package mismatch: '{self._package}' => '{_package_of(operand)}'"
+                f"Library package mismatch: '{self._package}' => '{package_of(operand)}'"
             )
         if dtype_name(operand) != self._dtype:
             raise ValueError(
@@ -205,18 +204,15 @@ class FFT:
         if distribution is None:
             raise ValueError("Please specify the distribution of the operand for reset_operand")
         self._reset_distribution(own_copy(distribution, operand.ndim), operand)
-        self._operand, self._is_released = operand, False
+        self._operand = operand
 
-    def reset_operand_unchecked(
-        self, operand: Any, *, distribution: Any, stream: Any = None
-    ) -> None:
-        """The same as `reset_operand`, whose checks are cheap."""
-        self.reset_operand(operand, distribution=distribution, stream=stream)
+    #: `reset_operand` checks little enough to be called always.
+    reset_operand_unchecked = reset_operand
 
     def release_operand(self) -> None:
         """Drop the operand; call `reset_operand` before the next execution."""
         self._check()
-        self._operand, self._is_released = None, True
+        self._operand = None
 
     def _reset_distribution(self, given: Any, operand: Any) -> None:
         is_slab = isinstance(given, Slab)
@@ -229,8 +225,8 @@ class FFT:
         if given != self.distribution:
             if self.fft_abstract_type != "C2C":
                 raise ValueError(f"Can't change distribution with FFT type {self.fft_abstract_type}")
-            if is_slab and self.options.reshape:
-                raise ValueError("Can't change distribution when using reshape=True")
+            if is_slab and self.options.redistribute:
+                raise ValueError("Can't change distribution when using redistribute=True")
             if not is_slab and given != tuple(reversed(self.distribution)):
                 raise ValueError(
                     "The reset operand distribution must use the original boxes (in any order)"
@@ -267,13 +263,13 @@ class FFT:
         plan = self._plan_now()
         result = self._result_view(self._operand)
         assert result is not None
-        with _current(stream, self._operand):
+        with current_stream(stream, self._operand):
             source, target = packed(self._operand), result if is_packed(result) else None
             out = plan(source, target, "inverse" if way == FFTDirection.INVERSE else "forward")
             if target is None:
                 result[...] = out
             if self.options.blocking is True and self._gpu is not None:
-                _synchronize(result)
+                synchronize(result)
         return result
 
     def free(self) -> None:

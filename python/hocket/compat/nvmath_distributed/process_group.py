@@ -17,6 +17,7 @@ from ...bootstrap import Bootstrap, Fold
 __all__ = [
     "HocketProcessGroup",
     "MPIProcessGroup",
+    "MsgSizeError",
     "ProcessGroup",
     "ReductionOp",
     "TorchProcessGroup",
@@ -31,6 +32,14 @@ class ReductionOp(IntEnum):
     SUM = 0
     MIN = 1
     MAX = 2
+
+
+class MsgSizeError(Exception):
+    """An object is larger than a message may be. nvmath's; hocket's groups never raise it."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(size)
+        self.size = size
 
 
 class ProcessGroup(ABC):
@@ -134,6 +143,8 @@ class TorchProcessGroup(ProcessGroup):
         By default the default one.
     """
 
+    MIN_ALL_REDUCE_OBJ_BUFFER_SIZE = 128
+
     def __init__(
         self,
         *,
@@ -158,6 +169,18 @@ class TorchProcessGroup(ProcessGroup):
         self._device_id = device_id
         self._device = torch.device("cpu" if device_id == "cpu" else f"cuda:{device_id}")
         self._torch_process_group = torch_process_group
+        self.allreduce_obj_buffer_size = 2048
+
+    @property
+    def allreduce_obj_buffer_size(self) -> int:
+        """How long nvmath's messages in `allreduce_object` are at first. Here they are as long as needed."""
+        return self._allreduce_obj_buffer_size
+
+    @allreduce_obj_buffer_size.setter
+    def allreduce_obj_buffer_size(self, value: int) -> None:
+        if not isinstance(value, int) or value < self.MIN_ALL_REDUCE_OBJ_BUFFER_SIZE:
+            raise ValueError(f"Buffer size must be >= {self.MIN_ALL_REDUCE_OBJ_BUFFER_SIZE}")
+        self._allreduce_obj_buffer_size = value
 
     @property
     def device_id(self) -> Union[int, Literal["cpu"]]:

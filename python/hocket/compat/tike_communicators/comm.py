@@ -64,9 +64,13 @@ class Comm:
 
     def Allreduce_reduce_gpu(self, x: Sequence[Any]) -> list[Any]:
         """The sum of all workers' and processes' x, on the first worker; a list of one."""
-        (total,) = self.pool.reduce_gpu(x)
+        total = self._sum_on_first(x)
         with self.pool.Device(self.pool.workers[0]):
             return [self.mpi.Allreduce(total)]
+
+    def _sum_on_first(self, x: Sequence[Any]) -> Any:
+        (total,) = self.pool.reduce_gpu(x)
+        return total
 
     def Allreduce_reduce_cpu(self, x: Sequence[Any]) -> Any:
         """The sum of all workers' and processes' x, in host memory."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from typing import Any, Optional, Union
 
@@ -16,8 +17,10 @@ from ._module import array_module
 __all__ = ["ThreadPool"]
 
 
-class ThreadPool:
-    """Workers that are threads, one a GPU; with NumPy, virtual workers with their own copies.
+class ThreadPool(ThreadPoolExecutor):
+    """Workers that are threads, one a GPU; with NumPy virtual ones, with copies of their own.
+
+    `submit` runs a call in a thread beside the workers, on the current device, as tike of 2021 does.
 
     Parameters
     ----------
@@ -55,6 +58,7 @@ class ThreadPool:
         else:
             self._pool = DevicePool(devices=self.workers)
             self.streams = self._pool.streams
+        super().__init__(len(self.workers))
 
     def _count(self, workers: Union[int, Sequence[int]]) -> int:
         if not self._is_host:
@@ -108,8 +112,9 @@ class ThreadPool:
     def __exit__(self, *_: object) -> None:
         self.shutdown()
 
-    def shutdown(self, wait: bool = True) -> None:
-        """End the workers. A second call does nothing; other calls are errors afterwards."""
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """End the workers; again is fine. Any other call afterwards is an error."""
+        super().shutdown(wait, cancel_futures=cancel_futures)
         self._pool.close()
 
     def _place(self, worker: int) -> int:
@@ -119,7 +124,7 @@ class ThreadPool:
 
     # --- Work ---------------------------------------------------------------------------------
 
-    def map(
+    def map(  # type: ignore[override]
         self,
         func: Callable[..., Any],
         *iterables: Iterable[Any],
@@ -140,12 +145,19 @@ class ThreadPool:
         if hasattr(x, "shape"):
             x = [x]
         _check_stride(stride, len(x))
-        return self._pool.distribute(x, [i % stride for i in range(self.num_workers)])
+        return self._distribute(x, [i % stride for i in range(self.num_workers)])
 
     def scatter(self, x: Sequence[Any], stride: int = 1) -> list[Any]:
         """Copy x[i // stride] to worker i."""
         _check_stride(stride)
-        return self._pool.distribute(x, [i // stride for i in range(self.num_workers)])
+        return self._distribute(x, [i // stride for i in range(self.num_workers)])
+
+    def _distribute(self, x: Sequence[Any], sources: Sequence[int]) -> list[Any]:
+        """Copy x[sources[i]] to worker i. A copy lies in memory as the array does: later sums over an axis
+        depend on it in their last bits."""
+        if _all_in_c_order(x):
+            return self._pool.distribute(x, sources)
+        return self._pool.map(lambda i: self.xp.array(x[i], copy=True, order="K"), sources)
 
     def scatter_bcast(self, x: Sequence[Any], stride: int = 1) -> list[Any]:
         """Copy x[i // stride] to worker i."""
@@ -155,7 +167,7 @@ class ThreadPool:
         """Concatenate x on one worker; axis None makes a new first axis."""
         at = 0 if worker is None else self._place(worker)
         _check_axis(x, axis)
-        if len(x) == self.num_workers:
+        if len(x) == self.num_workers and _all_in_c_order(x):
             return self._pool.gather(x, worker=at, axis=axis)
         return self._pool.map(lambda: self._merge(x, axis), workers=[at])[0]
 
@@ -170,7 +182,7 @@ class ThreadPool:
     def all_gather(self, x: Sequence[Any], axis: Optional[int] = 0) -> list[Any]:
         """Concatenate x on every worker; axis None makes a new first axis."""
         _check_axis(x, axis)
-        if len(x) == self.num_workers:
+        if len(x) == self.num_workers and _all_in_c_order(x):
             return self._pool.all_gather(x, axis=axis)
         return self._pool.map(lambda: self._merge(x, axis))
 
@@ -280,6 +292,10 @@ class ThreadPool:
             if part is not copy:
                 part[...] = copy
         return x
+
+
+def _all_in_c_order(x: Sequence[Any]) -> bool:
+    return all(not hasattr(part, "flags") or part.flags.c_contiguous for part in x)
 
 
 def _sum(parts: Sequence[Any]) -> Any:

@@ -1,6 +1,13 @@
 """Linear algebra by nvmath's names, over `hocket.linalg`."""
 
-from . import advanced
+from typing import NoReturn
+
+from . import advanced, generic
+from ._refused import refuse
 from ._types import ComputeType
 
-__all__ = ["ComputeType", "advanced"]
+__all__ = ["ComputeType", "advanced", "generic"]
+
+
+def __getattr__(name: str) -> NoReturn:
+    refuse("nvmath.distributed.linalg", name)

@@ -11,13 +11,13 @@ from typing import Any, Optional
 from ...._arrays import _numpy_dtype
 from .._fft_memory import dtype_name
 from .._symmetric import allocate_symmetric_memory
-from ..reshape import _package_of
+from .._packages import package_of
 from ._types import FLOAT8
 
 
 def like(array: Any, shape: Sequence[int], dtype: str) -> Any:
     """Zeros of the array's package, where it is, in Fortran order."""
-    if _package_of(array) == "torch":
+    if package_of(array) == "torch":
         import torch
 
         return torch.zeros(tuple(shape[::-1]), dtype=getattr(torch, dtype), device=array.device).T
@@ -30,7 +30,7 @@ def in_dtype(array: Any, dtype: str) -> Any:
         return array
     if dtype in FLOAT8:  # too large numbers become the largest number
         array = array.clip(-FLOAT8[dtype], FLOAT8[dtype])
-    if _package_of(array) == "torch":
+    if package_of(array) == "torch":
         import torch
 
         return array.to(getattr(torch, dtype))
@@ -46,8 +46,8 @@ def largest_of(array: Any) -> Any:
 
 
 def module_of(array: Any) -> Any:
-    """The package of an array."""
-    return __import__(_package_of(array))
+    """The package whose it is."""
+    return __import__(package_of(array))
 
 
 def in_symmetric_memory(

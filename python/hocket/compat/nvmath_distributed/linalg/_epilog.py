@@ -16,7 +16,7 @@ import numpy as np
 from .... import distribution as _d
 from ...._arrays import gpu_of
 from .._fft_memory import dtype_name
-from ..reshape import _package_of
+from .._packages import package_of
 from ._arrays import in_dtype, like, module_of
 from ._problem import spread_of
 from ._types import DTYPES, FLOAT8, CudaDataType, MatmulEpilog
@@ -145,7 +145,7 @@ class Epilog:
             )
 
     def _check_place(self, array: Any) -> None:
-        package = _package_of(array)
+        package = package_of(array)
         if package != self._package:
             raise TypeError(f"Library package mismatch for epilog: '{self._package}' => '{package}'")
         if gpu_of(array) != self._gpu:
@@ -292,7 +292,7 @@ def _index(places: Any, array: Any) -> Any:
     """Index in the form that the package of `array` takes."""
     if len(places) == 0 or places[-1] - places[0] == len(places) - 1:
         return slice(int(places[0]) if len(places) else 0, int(places[-1]) + 1 if len(places) else 0)
-    if _package_of(array) == "torch":
+    if package_of(array) == "torch":
         import torch
 
         return torch.as_tensor(places, device=array.device)

@@ -15,7 +15,7 @@ from .._grid import group
 from .._runtime import communicator
 from .._symmetric import is_symmetric
 from ..distribution import BlockCyclic, ConvertDistributionError
-from ..reshape import _is_on_gpu, _package_of
+from .._packages import is_on_gpu, package_of
 from ._types import DTYPES, FLOAT4, FLOAT8, matrix_qualifiers_dtype
 
 NAMES = "ABC"
@@ -79,9 +79,9 @@ def describe(
         "shapes": [[int(n) for n in o.shape] for o in operands],
         "by_columns": [is_by_columns(o) for o in operands],
         "dtypes": [dtype_name(o) for o in operands],
-        "packages": [_package_of(o) for o in operands],
+        "packages": [package_of(o) for o in operands],
         "symmetric": all(is_symmetric(o) for o in operands),
-        "spaces": ["cuda" if _is_on_gpu(o) else "cpu" for o in operands],
+        "spaces": ["cuda" if is_on_gpu(o) else "cpu" for o in operands],
         "distributions": [_words_of(d) for d in distributions],
         "options": str((options.inplace, options.compute_type, options.scale_type,
                         options.result_type, options.blocking)),

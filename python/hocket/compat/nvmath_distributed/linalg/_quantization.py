@@ -6,7 +6,7 @@ from typing import Any
 
 from ...._arrays import gpu_of
 from .._fft_memory import dtype_name
-from ..reshape import _package_of
+from .._packages import package_of
 from ._types import FLOAT8, MatmulQuantizationScales, options_of
 
 
@@ -59,7 +59,7 @@ def checked(given: Any, product: Any, must: bool) -> MatmulQuantizationScales:
 
 
 def _check_array(scale: Any, name: str, product: Any) -> None:
-    if not hasattr(scale, "dtype") or _package_of(scale) != product._package:
+    if not hasattr(scale, "dtype") or package_of(scale) != product._package:
         raise TypeError(
             f"The quantization scaling tensor for {name} must belong to the same package as the "
             "operands."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple, NoReturn, Optional
 
 import numpy as np
 
@@ -14,11 +14,12 @@ from .._base import BindDistributionError
 from .._fft_memory import dtype_name
 from .._runtime import communicator
 from ..distribution import BlockCyclic
-from ..reshape import _current, _package_of, _synchronize
+from .._packages import current_stream, package_of, synchronize
 from . import _quantization
 from ._arrays import in_dtype, in_symmetric_memory, largest_of, rounded, sum_of_all
 from ._epilog import Epilog
 from ._problem import NAMES, describe, in_columns, merge, pattern, spread_of, tell
+from ._refused import refuse
 from ._types import (
     DTYPES,
     FLOAT8,
@@ -54,6 +55,10 @@ __all__ = [
 ]
 
 MatmulComputeType = ComputeType
+
+
+def __getattr__(name: str) -> NoReturn:
+    refuse("nvmath.distributed.linalg.advanced", name)
 
 
 class InvalidMatmulState(Exception):
@@ -148,7 +153,7 @@ class Matmul:
         self._plan: Optional[_linalg.Matmul] = None
         self._epilog: Optional[MatmulEpilog] = None
         self._after: Optional[Epilog] = None
-        self._is_freed = self._is_released = False
+        self._is_freed = False
         for i, whole in enumerate(self._wholes):
             self.logger.info(f"The global shape of operand {NAMES[i]} is {whole}.")
         self.logger.info(f"The matrix multiplication attributes are M={m}, N={n}, K={k}.")
@@ -268,11 +273,9 @@ class Matmul:
         if what and self._plan is None:
             raise RuntimeError(f"{what} cannot be performed before plan() has been called.")
         if what and self._operands is None:
-            state = "after the operands have been released" if self._is_released else (
-                "if the operands have been set to None")
             raise RuntimeError(
-                f"{what} cannot be performed {state}. Use reset_operands() to set the desired input before using performing the "
-                f"{what.lower()}."
+                f"{what} cannot be performed after the operands have been released. Use "
+                f"reset_operands() to provide new operands before performing the {what.lower()}."
             )
 
     def plan(
@@ -396,17 +399,17 @@ class Matmul:
 
     def reset_operands(
         self,
+        *,
         a: Any = None,
         b: Any = None,
         c: Any = None,
-        *,
         alpha: Any = None,
         beta: Any = None,
-        epilog_inputs: Any = None,
         quantization_scales: Any = None,
+        epilog_inputs: Any = None,
         stream: Any = None,
     ) -> None:
-        """Take other operands like those before; without arguments drop all."""
+        """Take other operands like those before; after `release_operands` all of them."""
         self._check()
         if c is not None and self.num_operands == 2:
             raise ValueError(
@@ -414,20 +417,21 @@ class Matmul:
                 "cannot be reset."
             )
         given = [a, b, c][: self.num_operands]
-        if all(x is None for x in (a, b, c, alpha, beta, epilog_inputs, quantization_scales)):
-            self._operands = None
-            self.logger.info("The operands have been reset to None.")
-            return
         if self._operands is None:
             if any(x is None for x in given):
-                names = "A, B" + (", C" if c is None and self.num_operands == 3 else "")
-                raise ValueError(f"Operands {names} must be provided.")
+                names = "a, b, c" if self.num_operands == 3 else "a, b"
+                raise ValueError(
+                    "After release_operands(), all required operands must be provided to "
+                    f"reset_operands(). Required: {names}."
+                )
             if self._is_float8 and quantization_scales is None:
                 raise ValueError(
                     "After release_operands(), quantization_scales must be provided to "
                     "reset_operands()."
                 )
             operands = [None] * self.num_operands
+        elif all(x is None for x in (a, b, c, alpha, beta, epilog_inputs, quantization_scales)):
+            raise ValueError("reset_operands() requires at least one operand to be provided.")
         else:
             operands = list(self._operands)
         if alpha is not None:
@@ -447,18 +451,17 @@ class Matmul:
         if self._is_float8 and quantization_scales is not None:
             scales = _quantization.checked(quantization_scales, self, must=self._operands is None)
             self._quantization = _quantization.updated(self._quantization, scales)
-        self._operands, self._is_released = operands, False
+        self._operands = operands
 
-    def reset_operands_unchecked(self, **given: Any) -> None:
-        """The same as `reset_operands`, whose checks are cheap."""
-        self.reset_operands(**given)
+    #: `reset_operands` checks little enough to be called always.
+    reset_operands_unchecked = reset_operands
 
     def release_operands(self) -> None:
         """Drop the operands and the epilog's inputs; call `reset_operands` before the next
         execution.
         """
         self._check()
-        self._operands, self._is_released = None, True
+        self._operands = None
         if self._after is not None:
             self._after.release()
 
@@ -471,9 +474,9 @@ class Matmul:
                 raise ValueError(
                     f"The {what} of the new operand must match the {what} of the original operand."
                 )
-        if _package_of(operand) != self._package:
+        if package_of(operand) != self._package:
             raise TypeError(
-                f"Library package mismatch: '{self._package}' => '{_package_of(operand)}'"
+                f"Library package mismatch: '{self._package}' => '{package_of(operand)}'"
             )
         if self._is_lazy(operand) != self._lazy[i]:
             raise ValueError(
@@ -498,10 +501,10 @@ class Matmul:
         """
         self._check("Execution")
         assert self._operands is not None
-        with _current(stream, self._operands[0]):
+        with current_stream(stream, self._operands[0]):
             result = self._multiply(self._operands)
             if self.options.blocking is True and self._gpu is not None:
-                _synchronize(result[0] if isinstance(result, tuple) else result)
+                synchronize(result[0] if isinstance(result, tuple) else result)
         return result
 
     def _multiply(self, operands: Sequence[Any]) -> Any:
