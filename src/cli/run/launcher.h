@@ -19,6 +19,7 @@ struct RunOptions {
   bool prefix = true;  // of output lines, with more than one rank
   bool quiet = false;  // standard output of rank 0 alone
   bool verbose = false;
+  bool mpi = false;         // programs of MPI find hocket's library
   bool keep_going = false;  // ranks that fail end nobody else
   std::string log_dir;      // empty: none
   std::string trace_dir;    // likewise
