@@ -28,7 +28,7 @@ GUIDE = [
     (
         "For some programs",
         ["docs/device-pool", "docs/distributions", "docs/fft-and-matmul", "docs/c-api", "docs/moving/torch.distributed"]
-        + [f"docs/moving/{name}" for name in ("cupyx", "bagua", "tike", "nvmath")],
+        + [f"docs/moving/{name}" for name in ("mpi", "cupyx", "bagua", "tike", "nvmath")],
     ),
     ("Before you rely on it", ["docs/performance", "docs/scaling", "docs/reliability", "docs/security"]),
     (

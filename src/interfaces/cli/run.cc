@@ -157,6 +157,8 @@ void add_run(CLI::App& app, Action& chosen) {
   command->add_flag(
       "-q,--quiet", options.quiet, "Standard output of rank 0 only; standard error of all");
   command->add_flag(
+      "--mpi", options.mpi, "MPI programs, mpi4py's too, find hocket in the place of their MPI");
+  command->add_flag(
       "--keep-going",
       options.keep_going,
       "A rank that fails ends no other, for programs that rebuild; the job has ended\n"

@@ -142,6 +142,28 @@ std::string outer_launchers(const EnvironmentBlock& environment) {
   return names;
 }
 
+// The folder of hocket's MPI, which lies beside its library.
+std::string mpi_folder() {
+  std::error_code error;
+  const auto command = std::filesystem::read_symlink("/proc/self/exe", error);
+  const auto prefix = command.parent_path().parent_path();
+  for (const char* name : {"lib", "lib64"}) {
+    const auto folder = prefix / name / "hocket-mpi";
+    if (!error && std::filesystem::exists(folder / "libmpi.so.12", error)) return folder.string();
+  }
+  throw InvalidArgument("--mpi: this hocket was built without its MPI: " +
+                        (prefix / "lib/hocket-mpi").string() + " is not there");
+}
+
+// Lets the system's loader and mpi4py's wheel, which has a module for each MPI, find hocket's.
+void set_mpi(EnvironmentBlock& environment) {
+  const std::string folder = mpi_folder();
+  const std::string others(environment.get("LD_LIBRARY_PATH"));
+  environment.set("LD_LIBRARY_PATH", others.empty() ? folder : folder + ":" + others);
+  environment.set("MPI4PY_MPIABI", "mpich");
+  environment.set("MPI4PY_LIBMPI", folder + "/libmpi.so.12");
+}
+
 EnvironmentBlock common_environment(const RunOptions& options, const std::string& job) {
   EnvironmentBlock environment = EnvironmentBlock::inherited();
   environment.erase("HOCKET_KEY_FILE");
@@ -159,6 +181,7 @@ EnvironmentBlock common_environment(const RunOptions& options, const std::string
     environment.set("HOCKET_AUDIT", absolute("--audit", options.audit_dir));
   }
   if (!options.metrics.empty()) environment.set("HOCKET_METRICS", "count");
+  if (options.mpi) set_mpi(environment);
   // Output goes through a pipe, which Python would fill before it shows anything.
   if (!environment.has("PYTHONUNBUFFERED")) environment.set("PYTHONUNBUFFERED", "1");
   return environment;

@@ -19,6 +19,7 @@ struct RunOptions {
   bool prefix = true;  // of output lines, with more than one rank
   bool quiet = false;  // standard output of rank 0 alone
   bool verbose = false;
+  bool mpi = false;         // programs of MPI find hocket's library
   bool keep_going = false;  // a failed rank does not end the others
   std::string log_dir;      // empty: none
   std::string trace_dir;    // likewise

@@ -1,0 +1,55 @@
+// A program's buffers as bytes, which hocket's calls take.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "hocket/array_view.h"
+#include "interfaces/mpi/call_types.h"
+#include "interfaces/mpi/process.h"
+
+namespace hocket::mpi {
+
+using Bytes = std::vector<std::byte>;
+
+inline bool is_dense(const Datatype& type) noexcept {
+  return type.is_contiguous() && (type.size() == type.extent() || type.size() == 0);
+}
+inline const std::byte* at(const void* buffer, std::int64_t offset) noexcept {
+  return reinterpret_cast<const std::byte*>(reinterpret_cast<std::intptr_t>(buffer) + offset);
+}
+inline std::byte* at(void* buffer, std::int64_t offset) noexcept {
+  return reinterpret_cast<std::byte*>(reinterpret_cast<std::intptr_t>(buffer) + offset);
+}
+
+// Bytes of `count` elements; throws if the count is negative or they are too many.
+std::int64_t bytes_of(const Datatype& type, std::int64_t count);
+
+// To be sent: the program's memory where it lies in one piece, else packed. A value; shares copies.
+struct Sent {
+  const std::byte* data = nullptr;
+  std::int64_t bytes = 0;
+  std::shared_ptr<Bytes> copy;
+
+  ConstArrayView view() const noexcept {
+    return {data, static_cast<std::size_t>(bytes), DType::kUInt8};
+  }
+};
+Sent outgoing(const void* buffer, std::int64_t count, const Datatype& type);
+
+// To be received into, in the same way; `take` unpacks what has come.
+struct Space {
+  std::byte* data = nullptr;
+  std::int64_t bytes = 0;
+  std::shared_ptr<Bytes> copy;
+  DatatypePtr type;
+  void* user = nullptr;
+
+  ArrayView view() const noexcept { return {data, static_cast<std::size_t>(bytes), DType::kUInt8}; }
+  void take(std::uint64_t came) const {
+    if (copy != nullptr) type->unpack_part(copy->data(), 0, static_cast<std::int64_t>(came), user);
+  }
+};
+Space incoming(void* buffer, std::int64_t count, MPI_Datatype type);
+
+}  // namespace hocket::mpi

@@ -1,0 +1,151 @@
+#include "interfaces/mpi/entry.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
+
+#include "hocket/exit.h"
+#include "interfaces/mpi/communicators.h"
+#include "mpi_calls.h"
+
+namespace hocket::mpi {
+
+void require_running() {
+  const auto phase = process().phase.load(std::memory_order_relaxed);
+  if (phase == Process::Phase::kRunning) return;
+  fail(MPI_ERR_OTHER,
+       phase == Process::Phase::kBefore ? "it was called before MPI_Init"
+                                        : "it was called after MPI_Finalize");
+}
+
+void abort_job(const std::shared_ptr<Comm>& comm, const std::string& why, int code) {
+  std::fprintf(stderr, "hocket: %s\n", why.c_str());
+  std::fflush(nullptr);
+  const int status = code > 0 && code < 256 ? code : 1;
+  try {
+    tell_end(why);
+    if (process().world != nullptr) process().world->communicator().abort(why);
+    if (comm != nullptr) comm->net->abort(why);
+  } catch (const std::exception&) {  // the process ends in any case
+  }
+  _exit(status);
+}
+
+namespace {
+
+int tell_handler(const char* function, const Scope& scope, int code) {
+  Process& p = process();
+  if (p.phase != Process::Phase::kRunning) {
+    abort_job(nullptr, std::string(function) + ": " + text_of(code), class_of(code));
+  }
+  if (scope.returns) return code;
+  auto comm = p.comms.share(scope.comm);
+  if (comm == nullptr) comm = p.comms.share(MPI_COMM_SELF);
+  const auto handler = comm->errhandler;
+  switch (handler->kind) {
+    case Errhandler::Kind::kReturn:
+      return code;
+    case Errhandler::Kind::kUser: {
+      MPI_Comm handle = comm->handle;
+      int told = code;
+      handler->function(&handle, &told);
+      return code;
+    }
+    case Errhandler::Kind::kFatal:
+    case Errhandler::Kind::kAbort:
+      break;
+  }
+  abort_job(comm,
+            "rank " + std::to_string(p.world->rank()) + ": " + function + ": " + text_of(code),
+            class_of(code));
+}
+
+}  // namespace
+
+int caught(const char* function, const Scope& scope) noexcept {
+  return tell_handler(function, scope, code_of_caught());
+}
+
+int not_carried(const char* function, const Scope& scope) noexcept {
+  return guarded(function, scope, [&] {
+    fail(MPI_ERR_UNSUPPORTED_OPERATION,
+         std::string("hocket does not carry ") + function +
+             "; docs/moving/mpi.md says what it does");
+  });
+}
+
+void fill(MPI_Status* status, const Outcome& outcome) noexcept {
+  if (status == MPI_STATUS_IGNORE) return;
+  status->MPI_SOURCE = outcome.source;
+  status->MPI_TAG = outcome.tag;
+  set_bytes(*status, outcome.bytes, outcome.cancelled);
+}
+
+void complete(Pending pending, MPI_Status* status) {
+  pending.wait();
+  if (status != nullptr) fill(status, pending.outcome);
+  if (pending.outcome.code != MPI_SUCCESS) throw Failure{pending.outcome.code};
+}
+
+void hand_out(MPI_Request* request, Pending pending, const Scope& scope) {
+  auto made = std::make_shared<Request>();
+  made->now = std::move(pending);
+  made->comm = process().comms.share(scope.comm);
+  *request = process().requests.add(std::move(made));
+}
+
+void hand_out_persistent(MPI_Request* request, std::function<Pending()> begin, const Scope& scope) {
+  auto made = std::make_shared<Request>();
+  made->restart = std::move(begin);
+  made->active = false;
+  made->comm = process().comms.share(scope.comm);
+  *request = process().requests.add(std::move(made));
+}
+
+// --- Error handlers ------------------------------------------------------------------------------
+
+}  // namespace hocket::mpi
+
+namespace hocket::mpi::call {
+
+void Comm_create_errhandler(MPI_Comm_errhandler_function* function, MPI_Errhandler* errhandler) {
+  *errhandler = process().errhandlers.add(std::make_shared<Errhandler>(
+      Errhandler{.kind = Errhandler::Kind::kUser, .function = function}));
+}
+void Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler errhandler) {
+  Comm& c = comm_of(comm);
+  auto handler = process().errhandlers.share(errhandler);
+  require(handler != nullptr, MPI_ERR_ERRHANDLER, "errhandler is no error handler");
+  c.errhandler = std::move(handler);
+}
+void Comm_get_errhandler(MPI_Comm comm, MPI_Errhandler* errhandler) {
+  const auto handler = comm_of(comm).errhandler;
+  switch (handler->kind) {
+    case Errhandler::Kind::kFatal:
+      *errhandler = MPI_ERRORS_ARE_FATAL;
+      return;
+    case Errhandler::Kind::kAbort:
+      *errhandler = MPI_ERRORS_ABORT;
+      return;
+    case Errhandler::Kind::kReturn:
+      *errhandler = MPI_ERRORS_RETURN;
+      return;
+    case Errhandler::Kind::kUser:
+      *errhandler = process().errhandlers.add(handler);
+      return;
+  }
+}
+void Errhandler_free(MPI_Errhandler* errhandler) {
+  require(process().errhandlers.find(*errhandler) != nullptr,
+          MPI_ERR_ERRHANDLER,
+          "errhandler is no error handler");
+  process().errhandlers.remove(*errhandler);
+  *errhandler = MPI_ERRHANDLER_NULL;
+}
+void Comm_call_errhandler(MPI_Comm comm, int errorcode) {
+  comm_of(comm);
+  tell_handler("MPI_Comm_call_errhandler", Scope{comm}, errorcode);
+}
+
+}  // namespace hocket::mpi::call

@@ -1,0 +1,340 @@
+#!/usr/bin/env python3
+"""Makes the C interface of MPI out of interface.txt.
+
+    generate.py standard|mpich FOLDER
+
+writes into FOLDER:
+
+    mpi.h           the header of that binary interface
+    mpi_calls.h     declarations of the functions that src/interfaces/mpi has for what is carried
+    mpi_entries.cc  the exported functions, with their large-count and PMPI_ forms
+    mpi_tables.cc   the predefined handles with their names, error classes
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+HANDLES = ("Comm", "Group", "Datatype", "Op", "Request", "Message", "Info", "Errhandler", "Session",
+           "Win", "File")
+TOOL_HANDLES = ("enum", "cvar_handle", "pvar_handle", "pvar_session", "event_registration",
+                "event_instance")
+# Objects with an error handler of their own; a call reports to that of its first such argument.
+REPORTING = ("MPI_Comm", "MPI_Win", "MPI_File", "MPI_Session")
+# Return types that are no error codes.
+VALUES = ("double", "MPI_Aint")
+
+STATUS = {
+    "standard": "  int MPI_SOURCE;\n  int MPI_TAG;\n  int MPI_ERROR;\n  int MPI_internal[5];\n",
+    "mpich": "  int count_lo;\n  int count_hi_and_cancelled;\n  int MPI_SOURCE;\n  int MPI_TAG;\n"
+             "  int MPI_ERROR;\n",
+}
+CALLBACK_ALIASES = ("Comm", "Win", "File", "Session")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    type: str  # "const int*": arrays are pointers here
+    name: str
+    tail: str = ""  # "[][3]"
+
+    @property
+    def declared(self) -> str:
+        return f"{self.type} {self.name}{self.tail}"
+
+
+@dataclass(frozen=True)
+class Function:
+    mark: str
+    result: str
+    name: str  # without MPI_
+    parameters: tuple[Parameter, ...]  # types may have "|"
+
+    @property
+    def has_large_form(self) -> bool:
+        return any("|" in p.type for p in self.parameters)
+
+    def form(self, large: bool) -> Function:
+        def pick(p: Parameter) -> Parameter:
+            return replace(p, type=re.sub(r"(\w+)\|(\w+)", r"\2" if large else r"\1", p.type))
+        return replace(self, name=self.name + "_c" * large,
+                       parameters=tuple(pick(p) for p in self.parameters))
+
+    @property
+    def list(self) -> str:
+        return ", ".join(p.declared for p in self.parameters) or "void"
+
+
+@dataclass(frozen=True)
+class Constant:
+    name: str
+    type: str
+    value: str
+
+
+@dataclass
+class Interface:
+    callbacks: list[tuple[str, str, str]]
+    constants: list[Constant]
+    functions: list[Function]
+
+
+def parse_parameter(text: str) -> Parameter:
+    text = text.strip()
+    if text == "...":
+        return Parameter("...", "")
+    suffix = ""
+    match = re.fullmatch(r"(.*?)(\w+)((?:\[\w*\])*)", text)
+    kind, name, arrays = match.groups()
+    if arrays == "[]":
+        suffix = "*"
+    elif arrays:  # an array of arrays: char argv[][n], int ranges[][3]
+        return Parameter(kind.strip(), name, arrays)
+    return Parameter(re.sub(r"\s*\*", "*", kind.strip()) + suffix, name)
+
+
+def read(path: Path, abi: str) -> Interface:
+    made = Interface([], [], [])
+    part = ""
+    for line in path.read_text().splitlines():
+        if not line or line.startswith("#"):
+            continue
+        if line.startswith("["):
+            part = line.strip("[]")
+        elif part == "callbacks":
+            name, result, arguments = re.fullmatch(r"(\w+) (\w+)(\(.*\))", line).groups()
+            made.callbacks.append((name, result, arguments))
+        elif part == "constants":
+            name, kind, standard, mpich = line.split()
+            value = standard if abi == "standard" else mpich
+            if value != "-":
+                made.constants.append(Constant(name, kind, value))
+        else:
+            made.functions.append(parse_function(line))
+    return made
+
+
+def parse_function(line: str) -> Function:
+    mark, result, name, arguments = re.fullmatch(r"(.) (\w+) MPI_(\w+)\((.*)\)", line).groups()
+    parts = [] if arguments == "void" else arguments.split(",")
+    return Function(mark, result, name, tuple(parse_parameter(p) for p in parts))
+
+
+# --- The header -----------------------------------------------------------------------------------
+
+
+def constant_line(c: Constant, abi: str) -> str:
+    if c.value == "symbol":
+        if c.name in ("MPI_UNWEIGHTED", "MPI_WEIGHTS_EMPTY"):
+            return f"extern int* const {c.name};"
+        if c.name == "MPI_DUP_FN":
+            return ("int MPI_DUP_FN(MPI_Comm comm, int keyval, void* extra_state, void* value_in, "
+                    "void* value_out, int* flag);")
+        return f"#define {c.name} (({c.type})MPI_DUP_FN)"
+    if c.type == "int":
+        return f"#define {c.name} ({c.value})" if c.value.startswith("-") else \
+            f"#define {c.name} {c.value}"
+    return f"#define {c.name} (({c.type}){c.value})"
+
+
+def header(interface: Interface, abi: str) -> str:
+    handle = "typedef struct MPI_ABI_{0}* MPI_{0};" if abi == "standard" else "typedef int MPI_{0};"
+    lines = ["/* The standard's interface to MPI, carried by hocket. Made by generate.py. */",
+             "#ifndef HOCKET_MPI_H", "#define HOCKET_MPI_H", "#include <stdint.h>",
+             "#if defined(__cplusplus)", 'extern "C" {', "#endif",
+             "typedef intptr_t MPI_Aint;", "typedef int64_t MPI_Offset;",
+             "typedef int64_t MPI_Count;" if abi == "standard" else "typedef long long MPI_Count;",
+             "typedef int MPI_Fint;",
+             f"typedef struct MPI_Status {{\n{STATUS[abi]}}} MPI_Status;"]
+    if abi == "mpich":
+        lines[8] = "typedef long long MPI_Offset;"
+    for name in HANDLES:
+        lines.append("typedef struct ADIOI_FileD* MPI_File;" if (abi, name) == ("mpich", "File")
+                     else handle.format(name))
+    lines += [f"typedef struct HOCKET_MPI_T_{name}* MPI_T_{name};" for name in TOOL_HANDLES]
+    lines += ["typedef int MPI_T_cb_safety;", "typedef int MPI_T_source_order;"]
+    lines += [f"typedef {result} ({name}){arguments};"
+              for name, result, arguments in interface.callbacks]
+    for name in CALLBACK_ALIASES:
+        lines.append(f"typedef MPI_{name}_errhandler_function MPI_{name}_errhandler_fn;")
+    lines += [constant_line(c, abi) for c in interface.constants]
+    for declaration in declarations(interface, abi):
+        lines += [f"{declaration.result} {prefix}{declaration.name}({declaration.list});"
+                  for prefix in ("MPI_", "PMPI_")]
+    lines += ["#if defined(__cplusplus)", "}", "#endif", "#endif", ""]
+    return "\n".join(lines)
+
+
+def declarations(interface: Interface, abi: str) -> list[Function]:
+    made = []
+    for f in interface.functions:
+        made.append(f.form(False))
+        if f.has_large_form:
+            made.append(f.form(True))
+    return made + [f for f, _ in conversions(abi)]
+
+
+def conversions(abi: str) -> list[tuple[Function, str]]:
+    """Handles to and from integers, with what does it."""
+    made = []
+    pairs = [("toint", "fromint", "int")] + [("c2f", "f2c", "MPI_Fint")] * (abi == "mpich")
+    for name in HANDLES:
+        short = "Type" if name == "Datatype" else name
+        for there, back, integer in pairs:
+            to = Function("!", integer, f"{short}_{there}", (Parameter(f"MPI_{name}", "handle"),))
+            of = Function("!", f"MPI_{name}", f"{short}_{back}", (Parameter(integer, "value"),))
+            made.append((to, "hocket::mpi::integer_of(handle)"))
+            made.append((of, f"hocket::mpi::handle_of<MPI_{name}>(value)"))
+    return made
+
+
+# --- What is called -------------------------------------------------------------------------------
+
+
+def core_type(kind: str) -> str:
+    """The type with which src/interfaces/mpi takes a parameter that has two forms."""
+    if "|" not in kind:
+        return kind
+    if kind.startswith("const"):
+        return "Counts"
+    if kind.endswith("*") and "function" not in kind:
+        return "CountOut"
+    if "function" in kind:
+        return "OpFunction"
+    return "MPI_Count"
+
+
+def families(interface: Interface) -> dict[str, tuple[Function, str]]:
+    """Immediate and persistent forms: name to the function that begins them, and which form it is."""
+    made = {}
+    for f in interface.functions:
+        if f.mark == "*":
+            immediate = "I" + f.name[0].lower() + f.name[1:]
+            made[immediate] = (f, "immediate")
+            made[f.name + "_init"] = (f, "persistent")
+    return made
+
+
+def begins(f: Function) -> list[Parameter]:
+    """The parameters of what begins: without the status or request."""
+    return [p for p in f.parameters if p.type != "MPI_Status*"]
+
+
+def calls_header(interface: Interface) -> str:
+    lines = ["// What src/interfaces/mpi has for the functions that are carried. Made by generate.py.",
+             "#pragma once", '#include "interfaces/mpi/call_types.h"', "namespace hocket::mpi::call {"]
+    for f in interface.functions:
+        if f.mark == "-":
+            continue
+        parameters = begins(f) if f.mark == "*" else list(f.parameters)
+        listed = [replace(p, type=core_type(p.type)).declared for p in parameters]
+        if f.mark == "*":
+            listed.insert(0, "How how")
+        result = "Pending" if f.mark == "*" else f.result if f.result in VALUES else "void"
+        lines.append(f"{result} {f.name}({', '.join(listed)});")
+    return "\n".join([*lines, "}  // namespace hocket::mpi::call", ""])
+
+
+# --- The exported functions -----------------------------------------------------------------------
+
+
+def scope(f: Function) -> str:
+    for p in f.parameters:
+        if p.type in REPORTING:
+            return {"MPI_Comm": f"Scope{{{p.name}}}", "MPI_File": "Scope::of_files()"}.get(p.type, "Scope{}")
+    if f.name.startswith("File_"):
+        return "Scope::of_files()"
+    return "Scope{}"
+
+
+
+
+def body(f: Function, own: Function, family: dict[str, tuple[Function, str]]) -> str:
+    """`f`: the row of the table; `own`: the form of it that is exported."""
+    name = f'"MPI_{own.name}"'
+    if f.name in family:
+        begun, form = family[f.name]
+        names = ", ".join(p.name for p in begins(begun))
+        call = f"call::{begun.name}(How::kImmediate{', ' if names else ''}{names})"
+        if form == "immediate":
+            return (f"return guarded({name}, {scope(own)}, [&] {{ hand_out(request, {call}, "
+                    f"{scope(own)}); }});")
+        return (f"return guarded({name}, {scope(own)}, [&] {{ hand_out_persistent(request, [=] "
+                f"{{ return {call}; }}, {scope(own)}); }});")
+    if f.mark == "-":
+        if f.name.startswith("T_"):
+            return "return MPI_T_ERR_NOT_SUPPORTED;" if own.result == "int" else "return 0;"
+        return f"return not_carried({name}, {scope(own)});"
+    names = ", ".join(p.name for p in own.parameters if p.name)
+    if f.mark == "*":
+        status = "status" if any(p.type == "MPI_Status*" for p in own.parameters) else "nullptr"
+        names = ", ".join(p.name for p in begins(f))
+        return (f"return guarded({name}, {scope(own)}, [&] {{ complete(call::{f.name}"
+                f"(How::kBlocking{', ' if names else ''}{names}), {status}); }});")
+    if own.result in VALUES:
+        return f"return call::{f.name}({names});"
+    guard = "guarded_always" if f.mark == "!" else "guarded"
+    return f"return {guard}({name}, {scope(own)}, [&] {{ call::{f.name}({names}); }});"
+
+
+def entry(own: Function, text: str) -> str:
+    return (f"{own.result} PMPI_{own.name}({own.list}) {{ {text} }}\n"
+            f'{own.result} MPI_{own.name}({own.list}) __attribute__((weak, alias("PMPI_{own.name}")));')
+
+
+def entries(interface: Interface, abi: str) -> str:
+    lines = ["// The exported functions. Made by generate.py.", '#include "mpi_calls.h"',
+             '#include "interfaces/mpi/entry.h"',
+             '#pragma GCC diagnostic ignored "-Wunused-parameter"',
+             "using namespace hocket::mpi;", "#pragma GCC visibility push(default)",
+             'extern "C" {']
+    family = families(interface)
+    for f in interface.functions:
+        for large in (False, True) if f.has_large_form else (False,):
+            own = f.form(large)
+            lines.append(entry(own, body(f, own, family)))
+    for f, expression in conversions(abi):
+        lines.append(entry(f, f"return {expression};"))
+    return "\n".join([*lines, "}", "#pragma GCC visibility pop", ""])
+
+
+def tables(interface: Interface) -> str:
+    lines = ["// The predefined handles and error classes. Made by generate.py.",
+             '#include "interfaces/mpi/abi.h"', "namespace hocket::mpi {"]
+    for kind in ("Datatype", "Op"):
+        seen = set()
+        rows = []
+        for c in interface.constants:
+            if c.type == f"MPI_{kind}" and c.value not in seen and "NULL" not in c.name:
+                seen.add(c.value)
+                rows.append(f'    {{{c.name}, "{c.name}"}},')
+        lines += [f"const Named<MPI_{kind}> kNamed{kind}s[] = {{", *rows, "};",
+                  f"const std::size_t kNamed{kind}Count = {len(rows)};"]
+    lines.append("const Named<int> kErrorClasses[] = {")
+    rows = [f'    {{{c.name}, "{c.name}"}},' for c in interface.constants
+            if re.match(r"MPI_(ERR_|SUCCESS)", c.name) and c.type == "int"
+            and c.name != "MPI_ERR_LASTCODE"]
+    lines += [*rows, "};", f"const std::size_t kErrorClassCount = {len(rows)};", "}", ""]
+    return "\n".join(lines)
+
+
+def write(path: Path, text: str) -> None:
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+
+
+def main() -> None:
+    abi, folder = sys.argv[1], Path(sys.argv[2])
+    interface = read(Path(__file__).with_name("interface.txt"), abi)
+    folder.mkdir(parents=True, exist_ok=True)
+    write(folder / "mpi.h", header(interface, abi))
+    write(folder / "mpi_calls.h", calls_header(interface))
+    write(folder / "mpi_entries.cc", entries(interface, abi))
+    write(folder / "mpi_tables.cc", tables(interface))
+
+
+if __name__ == "__main__":
+    main()

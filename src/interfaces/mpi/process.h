@@ -1,0 +1,56 @@
+// This process's MPI: from MPI_Init to MPI_Finalize.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "interfaces/mpi/failure.h"
+#include "interfaces/mpi/handles.h"
+#include "interfaces/mpi/objects.h"
+
+namespace hocket::mpi {
+
+// The one of the process. It stays until the process has ended.
+struct Process {
+  enum class Phase { kBefore, kRunning, kOver };
+  std::atomic<Phase> phase{Phase::kBefore};
+  int thread_level = MPI_THREAD_SINGLE;
+  std::thread::id main_thread;
+
+  std::shared_ptr<World> world;
+  std::shared_ptr<Communicator>
+      meetings;  // messages of those who make a communicator by themselves
+  std::mutex meetings_mutex;
+
+  Handles<Comm, MPI_Comm> comms;
+  Handles<Group, MPI_Group> groups;
+  Handles<Type, MPI_Datatype> types;
+  Handles<Op, MPI_Op> ops;
+  Handles<Request, MPI_Request> requests;
+  Handles<Message, MPI_Message> messages;
+  Handles<Info, MPI_Info> infos;
+  Handles<Errhandler, MPI_Errhandler> errhandlers;
+
+  std::mutex keyvals_mutex;
+  std::map<int, std::shared_ptr<Keyval>> keyvals;
+  int next_keyval = 0x1000;
+};
+Process& process();
+
+void start(int required);
+void make_predefined(Process& of);
+
+Comm& comm_of(MPI_Comm handle);  // throws MPI_ERR_COMM
+std::shared_ptr<Comm> shared_comm(MPI_Comm handle);
+const Datatype& type_of(MPI_Datatype handle);  // throws MPI_ERR_TYPE
+Type& type_object(MPI_Datatype handle);
+Group& group_of(MPI_Group handle);
+Op& op_of(MPI_Op handle);
+
+// Whether calls that block go straight to hocket's: no other thread begins one meanwhile.
+inline bool is_direct(How how) noexcept {
+  return how == How::kBlocking && process().thread_level != MPI_THREAD_MULTIPLE;
+}
+
+}  // namespace hocket::mpi

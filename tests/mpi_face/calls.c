@@ -1,0 +1,277 @@
+// Calls of MPI's standard interface, area by area, on any number of ranks. Expected values differ for
+// each rank and place.
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int rank, size;
+
+#define CHECK(condition)                                                             \
+  do {                                                                               \
+    if (!(condition)) {                                                              \
+      fprintf(stderr, "rank %d: %s:%d: %s\n", rank, __FILE__, __LINE__, #condition); \
+      exit(1);                                                                       \
+    }                                                                                \
+  } while (0)
+
+static int error_class(int code) {
+  int found = -1;
+  MPI_Error_class(code, &found);
+  return found;
+}
+
+static void test_environment(void) {
+  int flag = 0, version = 0, subversion = 0, length = 0;
+  char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  CHECK(MPI_Initialized(&flag) == MPI_SUCCESS && flag);
+  CHECK(MPI_Finalized(&flag) == MPI_SUCCESS && !flag);
+  CHECK(MPI_Get_version(&version, &subversion) == MPI_SUCCESS && version == 5);
+  CHECK(MPI_Get_library_version(text, &length) == MPI_SUCCESS && strstr(text, "hocket"));
+  CHECK(PMPI_Get_processor_name(text, &length) == MPI_SUCCESS && length > 0);
+  CHECK(MPI_Wtime() > 0);
+}
+
+static void test_messages(void) {
+  const int right = (rank + 1) % size, left = (rank + size - 1) % size;
+  int sent[3] = {rank, rank * 10, rank * 100}, got[4] = {-1, -1, -1, -1}, count = 0;
+  MPI_Status status;
+  CHECK(MPI_Sendrecv(sent, 3, MPI_INT, right, 7, got, 4, MPI_INT, left, MPI_ANY_TAG, MPI_COMM_WORLD,
+                     &status) == MPI_SUCCESS);
+  CHECK(got[0] == left && got[1] == left * 10 && got[2] == left * 100 && got[3] == -1);
+  CHECK(status.MPI_SOURCE == left && status.MPI_TAG == 7);
+  CHECK(MPI_Get_count(&status, MPI_INT, &count) == MPI_SUCCESS && count == 3);
+
+  // A column of a matrix becomes a row of another.
+  double matrix[4][3], row[4];
+  for (int i = 0; i < 4; ++i) {
+    for (int j = 0; j < 3; ++j) matrix[i][j] = rank * 100 + i * 10 + j;
+  }
+  MPI_Datatype column;
+  CHECK(MPI_Type_vector(4, 1, 3, MPI_DOUBLE, &column) == MPI_SUCCESS);
+  CHECK(MPI_Type_commit(&column) == MPI_SUCCESS);
+  MPI_Request requests[2];
+  CHECK(MPI_Irecv(row, 4, MPI_DOUBLE, MPI_ANY_SOURCE, 3, MPI_COMM_WORLD, &requests[0]) == 0);
+  CHECK(MPI_Isend(&matrix[0][1], 1, column, right, 3, MPI_COMM_WORLD, &requests[1]) == 0);
+  MPI_Status statuses[2];
+  CHECK(MPI_Waitall(2, requests, statuses) == MPI_SUCCESS);
+  CHECK(requests[0] == MPI_REQUEST_NULL && statuses[0].MPI_SOURCE == left);
+  for (int i = 0; i < 4; ++i) CHECK(row[i] == left * 100 + i * 10 + 1);
+  CHECK(MPI_Type_free(&column) == MPI_SUCCESS && column == MPI_DATATYPE_NULL);
+
+  // A message that was taken is found by no other receive.
+  CHECK(MPI_Isend(&rank, 1, MPI_INT, right, 5, MPI_COMM_WORLD, &requests[0]) == MPI_SUCCESS);
+  MPI_Message message;
+  CHECK(MPI_Mprobe(left, 5, MPI_COMM_WORLD, &message, &status) == MPI_SUCCESS);
+  int flag = 1;
+  CHECK(MPI_Iprobe(left, 5, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE) == MPI_SUCCESS && !flag);
+  CHECK(MPI_Mrecv(got, 1, MPI_INT, &message, MPI_STATUS_IGNORE) == MPI_SUCCESS && got[0] == left);
+  CHECK(message == MPI_MESSAGE_NULL);
+  CHECK(MPI_Wait(&requests[0], MPI_STATUS_IGNORE) == MPI_SUCCESS);
+
+  CHECK(MPI_Recv(got, 1, MPI_INT, MPI_PROC_NULL, 0, MPI_COMM_WORLD, &status) == MPI_SUCCESS);
+  CHECK(status.MPI_SOURCE == MPI_PROC_NULL);
+}
+
+static void test_persistent(void) {
+  const int right = (rank + 1) % size, left = (rank + size - 1) % size;
+  int out = 0, in = -1;
+  MPI_Request requests[2];
+  CHECK(MPI_Send_init(&out, 1, MPI_INT, right, 1, MPI_COMM_WORLD, &requests[0]) == MPI_SUCCESS);
+  CHECK(MPI_Recv_init(&in, 1, MPI_INT, left, 1, MPI_COMM_WORLD, &requests[1]) == MPI_SUCCESS);
+  for (int turn = 0; turn < 3; ++turn) {
+    out = rank * 10 + turn;
+    CHECK(MPI_Startall(2, requests) == MPI_SUCCESS);
+    CHECK(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE) == MPI_SUCCESS);
+    CHECK(in == left * 10 + turn && requests[1] != MPI_REQUEST_NULL);
+  }
+  CHECK(MPI_Request_free(&requests[0]) == MPI_SUCCESS);
+  CHECK(MPI_Request_free(&requests[1]) == MPI_SUCCESS);
+}
+
+// Neither commutative nor, of what it does with digits, the same in another order.
+static void append(void* in, void* inout, int* length, MPI_Datatype* type) {
+  (void)type;
+  for (int i = 0; i < *length; ++i) {
+    ((long*)inout)[i] += ((long*)in)[i] * 10;
+  }
+}
+
+static void test_collectives(void) {
+  double sum[2] = {rank + 1, rank * rank};
+  CHECK(MPI_Allreduce(MPI_IN_PLACE, sum, 2, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD) == MPI_SUCCESS);
+  CHECK(sum[0] == size * (size + 1) / 2.0);
+  CHECK(sum[1] == (size - 1) * size * (2 * size - 1) / 6.0);
+
+  struct {
+    double value;
+    int index;
+  } own = {(rank * 7) % size, rank}, best = {-1, -1};
+  CHECK(MPI_Allreduce(&own, &best, 1, MPI_DOUBLE_INT, MPI_MAXLOC, MPI_COMM_WORLD) == MPI_SUCCESS);
+  CHECK((best.index * 7) % size == best.value && best.value >= own.value);
+
+  MPI_Op op;
+  CHECK(MPI_Op_create(append, 0, &op) == MPI_SUCCESS);
+  long digit = rank + 1, result = 0;
+  CHECK(MPI_Scan(&digit, &result, 1, MPI_LONG, op, MPI_COMM_WORLD) == MPI_SUCCESS);
+  long expected = 1;
+  for (int i = 1; i <= rank; ++i) expected = expected * 10 + i + 1;
+  CHECK(result == expected);
+  CHECK(MPI_Op_free(&op) == MPI_SUCCESS);
+
+  int counts[16], places[16], gathered[256];
+  for (int i = 0; i < size; ++i) {
+    counts[i] = i + 1;
+    places[i] = i * 8;
+  }
+  int mine[16];
+  for (int i = 0; i <= rank; ++i) mine[i] = rank * 100 + i;
+  MPI_Request request;
+  CHECK(MPI_Igatherv(mine, rank + 1, MPI_INT, gathered, counts, places, MPI_INT, size - 1,
+                     MPI_COMM_WORLD, &request) == MPI_SUCCESS);
+  CHECK(MPI_Wait(&request, MPI_STATUS_IGNORE) == MPI_SUCCESS);
+  for (int i = 0; rank == size - 1 && i < size; ++i) {
+    for (int k = 0; k <= i; ++k) CHECK(gathered[i * 8 + k] == i * 100 + k);
+  }
+
+  short to_all[16], from_all[16];
+  for (int i = 0; i < size; ++i) to_all[i] = (short)(rank * 16 + i);
+  CHECK(MPI_Alltoall(to_all, 1, MPI_SHORT, from_all, 1, MPI_SHORT, MPI_COMM_WORLD) == MPI_SUCCESS);
+  for (int i = 0; i < size; ++i) CHECK(from_all[i] == i * 16 + rank);
+}
+
+static void test_communicators(void) {
+  MPI_Comm half, ring;
+  int found = -1, found_size = -1, compared = -1;
+  CHECK(MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &half) == MPI_SUCCESS);
+  CHECK(MPI_Comm_size(half, &found_size) == MPI_SUCCESS);
+  CHECK(found_size == (size + 1 - rank % 2) / 2);
+  CHECK(MPI_Comm_rank(half, &found) == MPI_SUCCESS && found == found_size - 1 - rank / 2);
+  CHECK(MPI_Comm_compare(half, MPI_COMM_WORLD, &compared) == MPI_SUCCESS);
+  CHECK(compared == (size == 1 ? MPI_CONGRUENT : MPI_UNEQUAL));
+  CHECK(MPI_Comm_free(&half) == MPI_SUCCESS && half == MPI_COMM_NULL);
+
+  const int periodic = 1;
+  CHECK(MPI_Cart_create(MPI_COMM_WORLD, 1, &size, &periodic, 0, &ring) == MPI_SUCCESS);
+  int left = -1, right = -1;
+  CHECK(MPI_Cart_shift(ring, 0, 1, &left, &right) == MPI_SUCCESS);
+  CHECK(left == (rank + size - 1) % size && right == (rank + 1) % size);
+  const int out[2] = {rank * 2, rank * 2 + 1};
+  int in[2] = {-1, -1};
+  CHECK(MPI_Neighbor_alltoall(out, 1, MPI_INT, in, 1, MPI_INT, ring) == MPI_SUCCESS);
+  CHECK(in[0] == left * 2 + 1 && in[1] == right * 2);
+  CHECK(MPI_Comm_free(&ring) == MPI_SUCCESS);
+
+  MPI_Group world, evens;
+  CHECK(MPI_Comm_group(MPI_COMM_WORLD, &world) == MPI_SUCCESS);
+  int ranges[1][3] = {{0, size - 1, 2}};
+  CHECK(MPI_Group_range_incl(world, 1, ranges, &evens) == MPI_SUCCESS);
+  MPI_Comm made = MPI_COMM_NULL;
+  if (rank % 2 == 0) {  // the others do not take part
+    CHECK(MPI_Comm_create_group(MPI_COMM_WORLD, evens, 4, &made) == MPI_SUCCESS);
+    int sum = rank;
+    CHECK(MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_INT, MPI_SUM, made) == MPI_SUCCESS);
+    const int n = (size + 1) / 2;
+    CHECK(sum == n * (n - 1));
+    CHECK(MPI_Comm_free(&made) == MPI_SUCCESS);
+  }
+  CHECK(MPI_Group_free(&evens) == MPI_SUCCESS && MPI_Group_free(&world) == MPI_SUCCESS);
+}
+
+static int copies, deletions;
+static int copy(MPI_Comm comm, int keyval, void* extra, void* in, void* out, int* flag) {
+  (void)comm, (void)keyval, (void)extra;
+  ++copies;
+  *(void**)out = (char*)in + 1;
+  *flag = 1;
+  return MPI_SUCCESS;
+}
+static int drop(MPI_Comm comm, int keyval, void* value, void* extra) {
+  (void)comm, (void)keyval, (void)value, (void)extra;
+  ++deletions;
+  return MPI_SUCCESS;
+}
+
+static void test_attributes(void) {
+  static char place[2];
+  int keyval = MPI_KEYVAL_INVALID, flag = 0;
+  void* value = NULL;
+  MPI_Comm other;
+  CHECK(MPI_Comm_create_keyval(copy, drop, &keyval, NULL) == MPI_SUCCESS);
+  CHECK(MPI_Comm_set_attr(MPI_COMM_WORLD, keyval, place) == MPI_SUCCESS);
+  CHECK(MPI_Comm_dup(MPI_COMM_WORLD, &other) == MPI_SUCCESS && copies == 1);
+  CHECK(MPI_Comm_get_attr(other, keyval, &value, &flag) == MPI_SUCCESS);
+  CHECK(flag && value == (void*)(place + 1));
+  CHECK(MPI_Comm_free(&other) == MPI_SUCCESS && deletions == 1);
+  CHECK(MPI_Comm_delete_attr(MPI_COMM_WORLD, keyval) == MPI_SUCCESS && deletions == 2);
+  CHECK(MPI_Comm_free_keyval(&keyval) == MPI_SUCCESS && keyval == MPI_KEYVAL_INVALID);
+  int* limit = NULL;
+  CHECK(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &limit, &flag) == MPI_SUCCESS);
+  CHECK(flag && *limit >= 32767);
+}
+
+static void test_errors(void) {
+  int value = 0, length = 0;
+  char text[MPI_MAX_ERROR_STRING];
+  CHECK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN) == MPI_SUCCESS);
+  CHECK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN) == MPI_SUCCESS);
+  const int code = MPI_Send(&value, 1, MPI_INT, size + 3, 0, MPI_COMM_WORLD);
+  CHECK(error_class(code) == MPI_ERR_RANK);
+  CHECK(MPI_Error_string(code, text, &length) == MPI_SUCCESS && strstr(text, "MPI_ERR_RANK"));
+  const struct {
+    int found, expected;
+  } refused[] = {
+      {MPI_Send(&value, -1, MPI_INT, rank, 0, MPI_COMM_WORLD), MPI_ERR_COUNT},
+      {MPI_Send(&value, 1, MPI_DATATYPE_NULL, rank, 0, MPI_COMM_WORLD), MPI_ERR_TYPE},
+      {MPI_Send(&value, 1, MPI_INT, rank, -5, MPI_COMM_WORLD), MPI_ERR_TAG},
+      {MPI_Send(NULL, 1, MPI_INT, rank, 0, MPI_COMM_WORLD), MPI_ERR_BUFFER},
+      {MPI_Send(&value, 1, MPI_INT, rank, 0, MPI_COMM_NULL), MPI_ERR_COMM},
+      {MPI_Bcast(&value, 1, MPI_INT, size, MPI_COMM_WORLD), MPI_ERR_ROOT},
+      {MPI_Allreduce(&value, &length, 1, MPI_INT, MPI_OP_NULL, MPI_COMM_WORLD), MPI_ERR_OP},
+      {MPI_Allreduce(&value, &length, 1, MPI_FLOAT, MPI_BAND, MPI_COMM_WORLD), MPI_ERR_OP},
+      {MPI_Open_port(MPI_INFO_NULL, text), MPI_ERR_UNSUPPORTED_OPERATION},
+  };
+  for (size_t i = 0; i < sizeof refused / sizeof *refused; ++i) {
+    if (error_class(refused[i].found) != refused[i].expected) fprintf(stderr, "row %zu\n", i);
+    CHECK(error_class(refused[i].found) == refused[i].expected);
+  }
+  MPI_File file;
+  CHECK(error_class(MPI_File_open(MPI_COMM_WORLD, "none", MPI_MODE_RDONLY, MPI_INFO_NULL, &file)) ==
+        MPI_ERR_UNSUPPORTED_OPERATION);
+}
+
+// A rank that dies is named to those that wait for it.
+static void test_death(void) {
+  CHECK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN) == MPI_SUCCESS);
+  CHECK(MPI_Barrier(MPI_COMM_WORLD) == MPI_SUCCESS);
+  if (rank == size - 1) abort();
+  const int code = MPI_Barrier(MPI_COMM_WORLD);
+  char text[MPI_MAX_ERROR_STRING], name[32];
+  int length = 0;
+  CHECK(error_class(code) == MPI_ERR_PROC_ABORTED);
+  CHECK(MPI_Error_string(code, text, &length) == MPI_SUCCESS);
+  snprintf(name, sizeof name, "rank %d", size - 1);
+  CHECK(strstr(text, name) != NULL);
+}
+
+int main(int argc, char** argv) {
+  int provided = -1;
+  const int wanted = argc > 1 && strcmp(argv[1], "threads") == 0 ? MPI_THREAD_MULTIPLE
+                                                                 : MPI_THREAD_SINGLE;
+  CHECK(MPI_Init_thread(&argc, &argv, wanted, &provided) == MPI_SUCCESS && provided == wanted);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (argc > 1 && strcmp(argv[1], "death") == 0) {
+    test_death();
+    return 0;
+  }
+  test_environment();
+  test_messages();
+  test_persistent();
+  test_collectives();
+  test_communicators();
+  test_attributes();
+  test_errors();
+  CHECK(MPI_Finalize() == MPI_SUCCESS);
+  return 0;
+}
