@@ -107,11 +107,18 @@ void walk_many(
     }
     return;
   }
-  user += static_cast<Address>(body.offset);
+  const Address first = user + static_cast<Address>(body.offset);
   with_mover(bytes, [&](auto mover) {
+    // Copies of what it captured: bytes that are written may be anything, for all that the compiler
+    // knows, also those.
+    const Place at = place;
+    const Address from = first;
+    const std::size_t length = bytes;
+    const std::int64_t end = count;
     std::byte* to = packed;
-    for (std::int64_t i = 0; i < count; ++i, to += bytes) {
-      mover.template move<kWay>(user + static_cast<Address>(place(i)), to, bytes);
+#pragma GCC unroll 4
+    for (std::int64_t i = 0; i < end; ++i, to += length) {
+      mover.template move<kWay>(from + static_cast<Address>(at(i)), to, length);
     }
   });
 }
