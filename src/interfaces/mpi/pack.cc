@@ -244,7 +244,8 @@ void walk_elements(const Datatype& type, std::int64_t count, Address user, std::
                       packed,
                       static_cast<std::size_t>(count * layout.size));
   }
-  if (layout.shape == Shape::kLoop && layout.count * layout.stride == type.extent()) {
+  if (layout.shape == Shape::kLoop &&
+      checked_multiply(layout.count, layout.stride) == type.extent()) {
     // One loop with the elements' own.
     user += static_cast<Address>(layout.offset);
     const Strided place{layout.stride};
