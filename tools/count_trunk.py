@@ -40,7 +40,7 @@ class Tree:
         found = [path for folder in folders for path in (self.root / folder).rglob("*")
                  if path.suffix in SUFFIXES and path.is_file()]
         return sorted(path for path in found
-                      if not any(face in path.as_posix() for face in ("src/interfaces/cli", "src/interfaces/capi")))
+                      if "src/interfaces/" not in path.as_posix())
 
     def name(self, path: Path) -> str:
         return path.relative_to(self.root).as_posix()

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "interfaces/mpi/kinds.h"
+#include "interfaces/mpi/types/kinds.h"
 
 namespace hocket::mpi::model {
 

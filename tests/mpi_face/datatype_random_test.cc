@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "interfaces/mpi/datatype.h"
+#include "interfaces/mpi/types/datatype.h"
 #include "tests/mpi_face/datatype_model.h"
 
 namespace hocket::mpi {

@@ -1,5 +1,5 @@
 // Tables of what datatypes say of themselves: envelopes, refusals, sizes, external32.
-#include "interfaces/mpi/datatype.h"
+#include "interfaces/mpi/types/datatype.h"
 
 #include <gtest/gtest.h>
 

@@ -12,8 +12,8 @@
 
 #include "hocket/group.h"
 #include "interfaces/mpi/abi.h"
-#include "interfaces/mpi/datatype.h"
 #include "interfaces/mpi/pending.h"
+#include "interfaces/mpi/types/datatype.h"
 
 namespace hocket::mpi {
 

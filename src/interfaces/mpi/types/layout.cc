@@ -1,4 +1,4 @@
-#include "interfaces/mpi/layout.h"
+#include "interfaces/mpi/types/layout.h"
 
 #include <algorithm>
 #include <utility>

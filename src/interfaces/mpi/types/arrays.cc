@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <string>
 
-#include "interfaces/mpi/arguments.h"
-#include "interfaces/mpi/datatype.h"
+#include "interfaces/mpi/types/arguments.h"
+#include "interfaces/mpi/types/datatype.h"
 
 namespace hocket::mpi {
 namespace {

@@ -3,8 +3,8 @@
 #include <limits>
 #include <string>
 
-#include "interfaces/mpi/arguments.h"
-#include "interfaces/mpi/datatype.h"
+#include "interfaces/mpi/types/arguments.h"
+#include "interfaces/mpi/types/datatype.h"
 
 namespace hocket::mpi {
 namespace {

@@ -7,7 +7,7 @@
 #include <span>
 #include <string_view>
 
-#include "interfaces/mpi/datatype.h"
+#include "interfaces/mpi/types/datatype.h"
 
 namespace hocket::mpi {
 

@@ -5,9 +5,9 @@
 #include <memory>
 #include <optional>
 
-#include "interfaces/mpi/kinds.h"
-#include "interfaces/mpi/layout.h"
-#include "interfaces/mpi/result.h"
+#include "interfaces/mpi/types/kinds.h"
+#include "interfaces/mpi/types/layout.h"
+#include "interfaces/mpi/types/result.h"
 
 namespace hocket::mpi {
 

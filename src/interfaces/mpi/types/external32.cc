@@ -8,9 +8,9 @@
 #include <string>
 #include <utility>
 
-#include "interfaces/mpi/arguments.h"
-#include "interfaces/mpi/datatype.h"
-#include "interfaces/mpi/wide_numbers.h"
+#include "interfaces/mpi/types/arguments.h"
+#include "interfaces/mpi/types/datatype.h"
+#include "interfaces/mpi/types/wide_numbers.h"
 
 namespace hocket::mpi {
 namespace {

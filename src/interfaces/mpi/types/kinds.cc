@@ -1,4 +1,4 @@
-#include "interfaces/mpi/kinds.h"
+#include "interfaces/mpi/types/kinds.h"
 
 #include <algorithm>
 #include <array>

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "interfaces/mpi/datatype.h"
+#include "interfaces/mpi/types/datatype.h"
 
 namespace hocket::mpi {
 namespace {

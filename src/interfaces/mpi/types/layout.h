@@ -17,7 +17,7 @@
 #include <memory>
 #include <vector>
 
-#include "interfaces/mpi/kinds.h"
+#include "interfaces/mpi/types/kinds.h"
 
 namespace hocket::mpi {
 

@@ -1,4 +1,4 @@
-#include "interfaces/mpi/arguments.h"
+#include "interfaces/mpi/types/arguments.h"
 
 #include <limits>
 #include <string>

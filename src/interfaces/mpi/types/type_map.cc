@@ -1,4 +1,4 @@
-#include "interfaces/mpi/type_map.h"
+#include "interfaces/mpi/types/type_map.h"
 
 #include <algorithm>
 #include <utility>

@@ -12,9 +12,9 @@
 #include <span>
 #include <vector>
 
-#include "interfaces/mpi/kinds.h"
-#include "interfaces/mpi/result.h"
-#include "interfaces/mpi/type_map.h"
+#include "interfaces/mpi/types/kinds.h"
+#include "interfaces/mpi/types/result.h"
+#include "interfaces/mpi/types/type_map.h"
 
 namespace hocket::mpi {
 

@@ -1,8 +1,8 @@
-#include "interfaces/mpi/datatype.h"
+#include "interfaces/mpi/types/datatype.h"
 
 #include <utility>
 
-#include "interfaces/mpi/arguments.h"
+#include "interfaces/mpi/types/arguments.h"
 
 namespace hocket::mpi {
 namespace {
