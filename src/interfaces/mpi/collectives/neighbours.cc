@@ -1,5 +1,5 @@
 // Collectives with the neighbours of a topology.
-#include "interfaces/mpi/exchange.h"
+#include "interfaces/mpi/collectives/exchange.h"
 #include "mpi_calls.h"
 
 namespace hocket::mpi {

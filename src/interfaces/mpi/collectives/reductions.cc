@@ -1,8 +1,8 @@
 // Reductions within one group.
 #include "hocket/operator.h"
-#include "interfaces/mpi/collective.h"
-#include "interfaces/mpi/exchange.h"
-#include "interfaces/mpi/operators.h"
+#include "interfaces/mpi/collectives/collective.h"
+#include "interfaces/mpi/collectives/exchange.h"
+#include "interfaces/mpi/collectives/operators.h"
 #include "mpi_calls.h"
 
 namespace hocket::mpi::call {

@@ -1,4 +1,4 @@
-#include "interfaces/mpi/operators.h"
+#include "interfaces/mpi/collectives/operators.h"
 
 #include <algorithm>
 #include <complex>

@@ -1,8 +1,8 @@
 // Collectives whose parts differ in size or type from rank to rank.
 #include <algorithm>
 
-#include "interfaces/mpi/collective.h"
-#include "interfaces/mpi/exchange.h"
+#include "interfaces/mpi/collectives/collective.h"
+#include "interfaces/mpi/collectives/exchange.h"
 #include "mpi_calls.h"
 
 namespace hocket::mpi {

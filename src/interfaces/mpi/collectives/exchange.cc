@@ -1,8 +1,8 @@
-#include "interfaces/mpi/exchange.h"
+#include "interfaces/mpi/collectives/exchange.h"
 
 #include "hocket/operator.h"
+#include "interfaces/mpi/collectives/operators.h"
 #include "interfaces/mpi/failure.h"
-#include "interfaces/mpi/operators.h"
 
 namespace hocket::mpi {
 namespace {

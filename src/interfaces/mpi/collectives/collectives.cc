@@ -1,6 +1,6 @@
 // Collectives of equal parts within one group. Those between two groups are exchanges.
-#include "interfaces/mpi/collective.h"
-#include "interfaces/mpi/exchange.h"
+#include "interfaces/mpi/collectives/collective.h"
+#include "interfaces/mpi/collectives/exchange.h"
 #include "mpi_calls.h"
 
 namespace hocket::mpi::call {
