@@ -31,6 +31,7 @@ int class_of(ErrorCode code) {
     case ErrorCode::kPeerDied:
       return MPI_ERR_PROC_ABORTED;
     case ErrorCode::kDeadlineExceeded:
+    case ErrorCode::kDeadlock:
     case ErrorCode::kMismatch:
     case ErrorCode::kAborted:
     case ErrorCode::kRendezvous:
