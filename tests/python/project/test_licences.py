@@ -1,5 +1,6 @@
 """Every file has a licence and a copyright, and the package tells the same one."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -47,3 +48,13 @@ def test_the_licence_is_one_text():
     assert (ROOT / "LICENSE").read_bytes() == (ROOT / "LICENSES" / "Apache-2.0.txt").read_bytes()
     assert 'SPDX-License-Identifier = "Apache-2.0"' in (ROOT / "REUSE.toml").read_text()
     assert 'license = "Apache-2.0"' in (ROOT / "pyproject.toml").read_text()
+
+
+def test_each_library_that_a_build_needs_has_a_notice():
+    recipe = (ROOT / "cmake" / "HocketNeeds.cmake").read_text()
+    needs = set(re.findall(r"^hocket_needs\((\w+)", recipe, re.M)) - {"Threads"}  # part of the C library
+    names = {"hwy": "Highway", "Eigen3": "Eigen", "nlohmann_json": "JSON for Modern C++"}
+    notices = (ROOT / "THIRD-PARTY-NOTICES.md").read_text()
+    listed = set(re.findall(r"^\| ([^|]+?) \|", notices, re.M))
+    assert needs and {names.get(need, need) for need in needs} <= listed
+    assert 'license-files = ["LICENSE", "THIRD-PARTY-NOTICES.md"]' in (ROOT / "pyproject.toml").read_text()
