@@ -3,7 +3,7 @@
 
 Reports three kinds of places: each sentence with more than 35 words, each page that does not end
 with a pointer to another page, and each parenthesis with more than 20 words. Code, tables and
-headings are left out. Without arguments: README.md, CHANGELOG.md, CONTRIBUTING.md and docs/, but
+headings are left out. Without arguments: the pages at the top and docs/, but
 for the notebook in docs/notes.
 """
 
@@ -18,6 +18,7 @@ from typing import Iterator, NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 MOST_WORDS = 35
 MOST_IN_PARENTHESES = 20
+TOPS = ("README.md", "CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "SECURITY.md", "SUPPORT.md")
 
 FENCE = re.compile(r"^\s*(```|~~~|:::)")
 # A line that is separate from its neighbours: a heading, a row of a table, an item of a list, a
@@ -107,7 +108,7 @@ def check(path: Path) -> list[Finding]:
 
 
 def default_files() -> list[Path]:
-    tops = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")]
+    tops = [ROOT / name for name in TOPS]
     pages = sorted((ROOT / "docs").rglob("*.md"))
     return [*tops, *(page for page in pages if page.parent.name != "notes")]
 

@@ -23,20 +23,21 @@ GUIDE = [
     ),
     (
         "When something goes wrong",
-        [f"docs/{name}" for name in ("errors", "failure", "live", "testing", "traces")],
+        [f"docs/{name}" for name in ("debugging", "errors", "failure", "live", "testing", "traces")],
     ),
     (
         "For some programs",
         ["docs/device-pool", "docs/distributions", "docs/fft-and-matmul", "docs/c-api", "docs/moving/torch.distributed"]
         + [f"docs/moving/{name}" for name in ("mpi", "cupyx", "bagua", "tike", "nvmath")],
     ),
-    ("Before you rely on it", ["docs/performance", "docs/scaling", "docs/reliability", "docs/security"]),
+    ("Before you rely on it", ["docs/performance", "docs/scaling", "docs/reliability", "docs/security", "docs/versions"]),
     (
         "Reference",
         ["reference/python", "reference/command", "reference/cpp/index", "reference/examples"],
     ),
 ]
-INSIDE = ["docs/architecture", "CONTRIBUTING", "CHANGELOG"]
+INSIDE = ["docs/architecture", "CONTRIBUTING", "CHANGELOG", "SUPPORT", "SECURITY", "CODE_OF_CONDUCT",
+          "THIRD-PARTY-NOTICES"]
 CSS = """
 .content { width: 52em; }
 .highlight-text pre { font-size: 0.75em; }  /* what the command prints, which has wide lines */
