@@ -6,7 +6,7 @@ import subprocess
 import pytest
 from helpers import ROOT
 
-SINCE = "81f7c49"  # commits before this one followed no rule
+SINCE = "b9a9e781"  # commits before this one followed no rule
 SUBJECT = re.compile(r"[\w.*/+-]+(?:, [\w.*/+-]+)*(?: and [\w.*/+-]+)?: \S.*")
 MOST_CHARACTERS = 72
 
