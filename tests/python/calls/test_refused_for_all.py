@@ -92,7 +92,7 @@ def mine(c):
 BY_ROWS = distribution.Slab(0)
 MATRICES = {"all_reduce", "all_gather", "broadcast", "reduce", "gather"}
 FUNCTIONS = {
-    **{(sparse, name): lambda c: {"comm": c, "array": matrix()} for name in MATRICES},
+    **{(sparse, name): lambda c: {"comm": c, "array": matrix()} for name in sorted(MATRICES)},
     **{
         (sparse, name): lambda c: {"comm": c, "arrays": [matrix()] * RANKS}
         for name in ("all_to_all", "reduce_scatter", "scatter")
