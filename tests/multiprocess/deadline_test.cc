@@ -162,24 +162,6 @@ TEST(Deadline, OfMessagesNamesThePeer) {
   EXPECT_EQ(rank.get("any"), "DeadlineExceeded");
 }
 
-// A collective on one rank, a message on the other: no error comes earlier, so the deadline
-// reports.
-TEST(Deadline, ShowsACollectiveAgainstAMessage) {
-  const auto ranks = run_job({.size = 2}, [](Rank& rank) {
-    World world = rank.join();
-    auto& comm = world.communicator();
-    comm.set_deadline(milliseconds(500));
-    std::vector<int> x(3);
-    comm.all_reduce(x);
-    if (rank.rank() == 0) rank.attempt("call", [&] { comm.barrier(); });
-    if (rank.rank() == 1) rank.attempt("call", [&] { comm.recv(x, 0, {.tag = 4}); });
-  });
-  for (const Result& rank : ranks) {
-    EXPECT_EQ(rank.get("call"), "DeadlineExceeded");
-    EXPECT_EQ(rank.get("call.message"), ranks[0].get("call.message"));
-  }
-}
-
 // Opposite blocking orders on two communicators end, and name each other.
 TEST(Deadline, EndsOppositeBlockingOrders) {
   const auto ranks = run_job({.size = 2}, [](Rank& rank) {

@@ -189,6 +189,8 @@ TEST(Deadlock, AcrossCommunicatorsIsLeftToTheDeadline) {
     Communicator other = world.communicator().duplicate();
     Communicator& mine = rank.rank() == 0 ? world.communicator() : other;
     rank.attempt("call", [&] { mine.barrier({.deadline = milliseconds(400)}); });
+    rank.mark(0);
+    rank.await(0, 2);  // so that neither leaves while the other waits
   });
   for (const auto& rank : ranks) EXPECT_EQ(rank.get("call"), "DeadlineExceeded");
 }
