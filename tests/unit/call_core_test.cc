@@ -125,7 +125,7 @@ class Process final : public Surroundings {
   void watch(std::shared_ptr<Core>) override { ++watched; }
   bool has_told_of_loss() const noexcept override { return false; }
   void tell_of_loss() noexcept override {}
-  Duration warn_after() const noexcept override { return kForever; }
+  base::WaitTimes wait_times() const noexcept override { return {kForever, kForever}; }
   const std::string& dump_directory() const noexcept override { return nowhere_; }
   int world_rank() const noexcept override { return host_->self(); }
   const std::shared_ptr<observe::TraceFile>& trace() const noexcept override { return trace_; }

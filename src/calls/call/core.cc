@@ -78,7 +78,8 @@ void Core::open(Engines engines) {
   long_waits_.emplace(live::LongWaits{.group = *group_,
                                       .texts = *texts_,
                                       .communicator = membership_.name,
-                                      .after = surroundings_->warn_after(),
+                                      .after = surroundings_->wait_times().warn_after,
+                                      .deadlock_after = surroundings_->wait_times().deadlock_after,
                                       .beside = [this](const failure::Awaited& awaited) {
                                         return inquiry_->under_another_tag(awaited);
                                       }});

@@ -92,7 +92,7 @@ void Runner::require_in_time(const Stepped& call) {
 
 void Runner::drive(std::span<Stepped> calls) {
   live::LongWait wait(long_waits_);
-  failure::DeadlockSearch deadlock(group_, *engines_.messages);
+  failure::DeadlockSearch deadlock(group_, *engines_.messages, long_waits_.deadlock_after);
   const std::uint64_t sequence = calls.front().sequence();
   const bool are_messages = sequence == 0;
   try {

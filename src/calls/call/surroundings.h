@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "foundation/base/config.h"
 #include "foundation/os/segment.h"
 #include "membership/control/host.h"
 #include "monitoring/observe/audit_file.h"
@@ -33,8 +34,7 @@ class Surroundings {
   // True if the program has seen an error about a lost peer, and needs no second one.
   virtual bool has_told_of_loss() const noexcept = 0;
   virtual void tell_of_loss() noexcept = 0;
-  // Time after which a wait warns about missing ranks; kForever: never.
-  virtual Duration warn_after() const noexcept = 0;
+  virtual base::WaitTimes wait_times() const noexcept = 0;
   // The folder of flight records; empty: none are written.
   virtual const std::string& dump_directory() const noexcept = 0;
   // This process's number among all.

@@ -42,7 +42,7 @@ void Attendance::look_for_reason() const {
 
 void Attendance::withdraw(const std::string& reason) noexcept {
   if (!store_) return;
-  store_->withdraw(reason);
+  if (!known_to_all_) store_->withdraw(reason);
   if (!serves_) return;
   const auto never = [] { return false; };
   base::poll_until(never, base::Deadline::in(kForLatecomers), std::chrono::milliseconds(20));

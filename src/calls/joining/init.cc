@@ -69,7 +69,7 @@ World join_as_one_of(const InitOptions& options,
   world::introduce_engines(parts.engines, parts.store.get(), launch, deadline);
   parts.name = options.name;
   parts.deadline = options.deadline.value_or(config.deadline);
-  parts.warn_after = config.warn_after;
+  parts.waits = config.waits;
   parts.dump_directory = config.flight_recorder_dir;
   parts.device_libraries = std::make_shared<device::DeviceLibraries>(
       config.costs, options.library_folders, providers);

@@ -280,9 +280,20 @@ world::WorldParts meet(const InitOptions& options,
                  .algorithms = config.algorithm,
                  .problem = said,
                  .allotment = os::to_text(os::find_allotment())};
-  auto cards = exchange_cards(*store, own, launch, join_timeout(options), deadline);
+  const auto cards_of_all = [&] {
+    try {
+      return exchange_cards(*store, own, launch, join_timeout(options), deadline);
+    } catch (const RendezvousError&) {
+      if (problem) std::rethrow_exception(problem);  // the others may have left because of it
+      throw;
+    }
+  };
+  auto cards = cards_of_all();
+  // From here on each rank finds the same error in the cards.
+  attendance.set_known_to_all(true);
   if (problem) std::rethrow_exception(problem);
   require_agreement(cards);
+  attendance.set_known_to_all(false);
   tell_apart(cards, parts.engines);
   const Seating seating = seat(cards, launch.rank);
   parts.hosts = seating.hosts;

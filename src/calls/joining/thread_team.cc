@@ -54,7 +54,7 @@ ThreadTeam::ThreadTeam(int size, const InitOptions& options, const TeamResources
   segment_ = make_segment({.ranks = size, .stripe_bytes = stripe}, true);
   algorithms_ = algorithm::Choices::parse(config.algorithm);
   deadline_ = options.deadline.value_or(config.deadline);
-  warn_after_ = config.warn_after;
+  waits_ = config.waits;
   dump_directory_ = config.flight_recorder_dir;
   audit_folder_ = team_folder(audit_folder(config));
   if (config.audit_dir.empty()) return;
@@ -78,7 +78,7 @@ World ThreadTeam::join(int rank) const {
   parts.engines = engines_;
   parts.algorithms = algorithms_;
   parts.deadline = deadline_;
-  parts.warn_after = warn_after_;
+  parts.waits = waits_;
   parts.dump_directory = dump_directory_;
   parts.audit_folder = audit_folder_;
   if (!audits_.empty()) parts.audit = audits_[static_cast<std::size_t>(rank)];

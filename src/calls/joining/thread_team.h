@@ -36,7 +36,7 @@ class ThreadTeam {
   world::JobEngines engines_;
   algorithm::Choices algorithms_;
   Duration deadline_;
-  Duration warn_after_;
+  base::WaitTimes waits_;
   std::string dump_directory_;
   std::string audit_folder_;
   std::vector<os::Pace> paces_;                              // by rank

@@ -46,7 +46,7 @@ struct WorldParts {
   JobEngines engines;
   algorithm::Choices algorithms;  // forced
   Duration deadline{};
-  Duration warn_after = kForever;
+  base::WaitTimes waits{.warn_after = kForever};
   std::string dump_directory;
   std::shared_ptr<observe::TraceFile> trace;  // null: no trace
   std::shared_ptr<observe::AuditFile> audit;  // null: no audit but of communicators that want one
@@ -78,7 +78,7 @@ class WorldImpl final : public device::DeviceSurroundings,
   // Null in a job of one.
   const std::shared_ptr<Store>& store() const noexcept { return parts_.store; }
   Duration default_deadline() const noexcept { return parts_.deadline; }
-  Duration warn_after() const noexcept override { return parts_.warn_after; }
+  base::WaitTimes wait_times() const noexcept override { return parts_.waits; }
   const std::string& dump_directory() const noexcept override { return parts_.dump_directory; }
   // Null if no trace is written.
   const std::shared_ptr<observe::TraceFile>& trace() const noexcept override {

@@ -87,18 +87,27 @@ Duration default_deadline() {
       "HOCKET_DEADLINE={} is neither a positive number of seconds nor \"forever\"", *text));
 }
 
-Duration longest_quiet_wait() {
-  const auto text = environment("HOCKET_WARN");
-  if (!text) return std::chrono::seconds(10);
+// The setting's time of a wait, `otherwise` if it is not set. `none` says what 0 leaves out.
+Duration wait_time(const char* setting, Duration otherwise, const char* none) {
+  const auto text = environment(setting);
+  if (!text) return otherwise;
   const auto duration = seconds_from(*text, 0, 1e9);
   if (!duration || (*duration != Duration::zero() && *duration < std::chrono::milliseconds(1))) {
     throw InvalidArgument(
-        fmt::format("HOCKET_WARN={} is not a number of seconds from 0.001 on, nor 0 for no "
-                    "warnings; correct or "
+        fmt::format("{}={} is not a number of seconds from 0.001 on, nor 0 for no {}; correct or "
                     "unset it",
-                    *text));
+                    setting,
+                    *text,
+                    none));
   }
   return *duration == Duration::zero() ? kForever : *duration;
+}
+
+WaitTimes wait_times() {
+  const WaitTimes usual;
+  return {.warn_after = wait_time("HOCKET_WARN", usual.warn_after, "warnings"),
+          .deadlock_after =
+              wait_time("HOCKET_DEADLOCK_AFTER", usual.deadlock_after, "search for deadlocks")};
 }
 
 Duration longest_silence() {
@@ -128,7 +137,7 @@ Config Config::from_environment() {
   Config config;
   config.log = log_level();
   config.deadline = default_deadline();
-  config.warn_after = longest_quiet_wait();
+  config.waits = wait_times();
   if (const auto gib = environment_integer("HOCKET_SEGMENT_GIB", 1, 1 << 20)) {
     config.segment_bytes = static_cast<std::size_t>(*gib) << 30;
   }

@@ -36,11 +36,17 @@ void default_environment(const char* name, const char* value);
 // The cases in which ranks of one host read each other's arrays directly, through the kernel.
 enum class SingleCopy : std::uint8_t { kNever, kWhereQuicker, kAlways };
 
+// Times after which something is done about a wait; kForever: never. A value.
+struct WaitTimes {
+  Duration warn_after = std::chrono::seconds(10);           // HOCKET_WARN, seconds; 0: never
+  Duration deadlock_after = std::chrono::milliseconds(30);  // HOCKET_DEADLOCK_AFTER, likewise
+};
+
 // The settings of the job and of the library as a whole. Each engine reads its own settings.
 struct Config {
   LogLevel log = LogLevel::kWarning;               // HOCKET_LOG
   Duration deadline = std::chrono::seconds(300);   // HOCKET_DEADLINE, seconds; "forever"
-  Duration warn_after = std::chrono::seconds(10);  // HOCKET_WARN, seconds; 0: never, as kForever
+  WaitTimes waits;
   std::size_t segment_bytes = 0;    // HOCKET_SEGMENT_GIB for each rank; 0: by the machine's memory
   std::string engines;              // HOCKET_ENGINES, comma separated; empty: all
   std::string algorithm;            // HOCKET_ALGORITHM: forced algorithms, see docs/algorithms.md

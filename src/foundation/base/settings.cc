@@ -22,6 +22,8 @@ constexpr std::array kRows{
     Row{"HOCKET_DEADLINE", "Seconds a call may take, or forever; default 300"},
     Row{"HOCKET_WARN",
         "Seconds after which a wait says who has not come; default 10; 0: it says nothing"},
+    Row{"HOCKET_DEADLOCK_AFTER",
+        "Seconds after which a wait looks for a deadlock; default 0.03; 0: it does not"},
     Row{"HOCKET_ENGINES", "Engines to use, best first, with commas; default all that work"},
     Row{"HOCKET_ALGORITHM",
         "Algorithms to use whatever they cost: NAME or COLLECTIVE=NAME, with commas"},

@@ -103,6 +103,29 @@ void hand_out_persistent(MPI_Request* request, std::function<Pending()> begin, c
   *request = process().requests.add(std::move(made));
 }
 
+ArrayLengths lengths_among_all(MPI_Comm comm, const void* sendbuf) {
+  const std::size_t peers = comm_of(comm).peers().members.size();
+  return {.sent = sendbuf == MPI_IN_PLACE ? 0 : peers, .received = peers};
+}
+
+ArrayLengths lengths_of_members(MPI_Comm comm) {
+  const std::size_t members = comm_of(comm).local->members.size();
+  return {.sent = members, .received = members};
+}
+
+ArrayLengths lengths_at_root(MPI_Comm comm, int root) {
+  const Comm& c = comm_of(comm);
+  if (root != (c.is_inter() ? MPI_ROOT : c.rank)) return {};
+  const std::size_t peers = c.peers().members.size();
+  return {.sent = peers, .received = peers};
+}
+
+ArrayLengths lengths_of_neighbours(MPI_Comm comm) {
+  const Comm& c = comm_of(comm);
+  if (c.topology == nullptr) return {};
+  return {.sent = c.topology->destinations.size(), .received = c.topology->sources.size()};
+}
+
 // --- Error handlers ------------------------------------------------------------------------------
 
 }  // namespace hocket::mpi

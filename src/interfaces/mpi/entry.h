@@ -1,7 +1,10 @@
 // What stands between an exported function and what carries it.
 #pragma once
 
+#include <cstddef>
 #include <functional>
+#include <memory>
+#include <vector>
 
 #include "interfaces/mpi/failure.h"
 #include "interfaces/mpi/pending.h"
@@ -47,5 +50,31 @@ void hand_out(MPI_Request* request, Pending pending, const Scope& scope);
 void hand_out_persistent(MPI_Request* request, std::function<Pending()> begin, const Scope& scope);
 
 void fill(MPI_Status* status, const Outcome& outcome) noexcept;
+
+// Numbers of entries in the arrays of a collective call, such as counts: one for each rank or
+// neighbour. 0: the array need not be there on this rank.
+struct ArrayLengths {
+  std::size_t sent = 0, received = 0;
+};
+ArrayLengths lengths_among_all(MPI_Comm comm, const void* sendbuf);
+ArrayLengths lengths_of_members(MPI_Comm comm);
+ArrayLengths lengths_at_root(MPI_Comm comm, int root);
+ArrayLengths lengths_of_neighbours(MPI_Comm comm);
+
+// A copy of an array for a persistent request, because the program may free its own. A value.
+template <typename T>
+class Kept {
+ public:
+  Kept(const T* values, std::size_t count)
+      : values_(values),
+        copy_(values != nullptr && count != 0
+                  ? std::make_shared<const std::vector<T>>(values, values + count)
+                  : nullptr) {}
+  const T* get() const noexcept { return copy_ ? copy_->data() : values_; }
+
+ private:
+  const T* values_;
+  std::shared_ptr<const std::vector<T>> copy_;
+};
 
 }  // namespace hocket::mpi

@@ -252,6 +252,21 @@ def scope(f: Function) -> str:
 
 
 
+# Types of parameters that are arrays with an entry for each rank or neighbour.
+ARRAYS = ("const int*", "const MPI_Count*", "const MPI_Aint*", "const MPI_Datatype*")
+
+
+def lengths_of(f: Function) -> str:
+    """The expression for the lengths of a collective's arrays."""
+    if f.name.startswith("Neighbor"):
+        return "lengths_of_neighbours(comm)"
+    if f.name == "Reduce_scatter":
+        return "lengths_of_members(comm)"
+    if any(p.name == "root" for p in f.parameters):
+        return "lengths_at_root(comm, root)"
+    return "lengths_among_all(comm, sendbuf)"
+
+
 def body(f: Function, own: Function, family: dict[str, tuple[Function, str]]) -> str:
     """`f`: the row of the table; `own`: the form of it that is exported."""
     name = f'"MPI_{own.name}"'
@@ -262,8 +277,14 @@ def body(f: Function, own: Function, family: dict[str, tuple[Function, str]]) ->
         if form == "immediate":
             return (f"return guarded({name}, {scope(own)}, [&] {{ hand_out(request, {call}, "
                     f"{scope(own)}); }});")
-        return (f"return guarded({name}, {scope(own)}, [&] {{ hand_out_persistent(request, [=] "
-                f"{{ return {call}; }}, {scope(own)}); }});")
+        kept = [p.name for p in own.parameters if p.type in ARRAYS]
+        for each in kept:
+            call = re.sub(rf"\b{each}\b", f"{each}.get()", call)
+        copies = "".join(f", {each} = Kept({each}, n.{'sent' if each.startswith('s') else 'received'})"
+                         for each in kept)
+        lengths = f"const ArrayLengths n = {lengths_of(begun)}; " if kept else ""
+        return (f"return guarded({name}, {scope(own)}, [&] {{ {lengths}hand_out_persistent(request, "
+                f"[={copies}] {{ return {call}; }}, {scope(own)}); }});")
     if f.mark == "-":
         if f.name.startswith("T_"):
             return "return MPI_T_ERR_NOT_SUPPORTED;" if own.result == "int" else "return 0;"

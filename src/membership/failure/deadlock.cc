@@ -145,7 +145,7 @@ std::string calls_of(const GroupControl& group, const std::vector<int>& members)
 }  // namespace
 
 bool DeadlockSearch::is_due() noexcept {
-  if (next_.is_never()) next_ = base::Deadline::in(kBegin);
+  if (next_.is_never()) next_ = base::Deadline::in(after_);
   return next_.has_passed();
 }
 

@@ -29,11 +29,14 @@
 
 namespace hocket::failure {
 
-// A resource of one blocking wait of a rank. Costs nothing before the wait has lasted kBegin.
+// A resource of one blocking wait of a rank. Costs nothing before the wait has lasted `after`.
 class DeadlockSearch {
  public:
-  DeadlockSearch(control::GroupControl& group, engine::PointToPoint& messages) noexcept
-      : group_(group), messages_(messages) {}
+  // `after`: how long the wait lasts before the first look; kForever: there is none.
+  DeadlockSearch(control::GroupControl& group,
+                 engine::PointToPoint& messages,
+                 Duration after) noexcept
+      : group_(group), messages_(messages), after_(after) {}
   ~DeadlockSearch() { hide(); }
   DeadlockSearch(const DeadlockSearch&) = delete;
   DeadlockSearch& operator=(const DeadlockSearch&) = delete;
@@ -49,12 +52,12 @@ class DeadlockSearch {
   void hide() noexcept;
 
  private:
-  static constexpr std::chrono::milliseconds kBegin{30};
   static constexpr std::chrono::milliseconds kPause{10};  // the first ones; each is longer
   static constexpr std::chrono::milliseconds kLongestPause{100};
 
   control::GroupControl& group_;
   engine::PointToPoint& messages_;
+  const Duration after_;
   base::Deadline next_ = base::Deadline::never();
   Duration pause_ = kPause;
   std::optional<std::uint64_t> moves_;  // shown for; absent: nothing is shown
