@@ -57,7 +57,8 @@ void set_variables(std::string_view text) {
 void read_config() {
   const auto config = base::Config::from_environment();
   require(config.deadline > Duration::zero());
-  require(config.warn_after >= std::chrono::microseconds(999));
+  require(config.waits.warn_after >= std::chrono::microseconds(999));
+  require(config.waits.deadlock_after >= std::chrono::microseconds(999));
   require(config.silence >= std::chrono::milliseconds(99) &&
           config.silence <= std::chrono::seconds(3600));
   require(config.segment_bytes % (std::size_t{1} << 30) == 0);
