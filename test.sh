@@ -53,11 +53,22 @@ ctests() {
   ctest --test-dir build/release --output-on-failure --parallel "$(nproc)" "$@"
 }
 
-# Two workers share the files, but one of them runs all tests that look at other processes.
 pytests() {
   PATH="$PWD/build/release/bin:$PWD/.venv/bin:$PATH" \
     PYTHONPATH="$PWD/build/release/python${PYTHONPATH:+:$PYTHONPATH}" \
-    .venv/bin/python -m pytest --numprocesses 2 --dist loadgroup "$@"
+    .venv/bin/python -m pytest "$@"
+}
+
+# Two runs side by side: tests that start jobs wait much. The output of one is shown at its end.
+all_pytests() {
+  log=build/pytest.log
+  pytests tests/python/calls tests/python/faces tests/python/project >"$log" 2>&1 &
+  other=$!
+  own=0
+  pytests tests/python/jobs tests/python/gpus || own=$?
+  wait "$other" || own=$?
+  cat "$log"
+  return "$own"
 }
 
 if [ "$extent" = --quick ]; then
@@ -84,7 +95,7 @@ else
     part fuzz "short runs of the fuzz targets, under the other sanitizers" tools/fuzz.sh --fast
     part ctest "the tests of the library and the command" ctests
   fi
-  part pytest "the tests of the Python package" pytests tests/python
+  part pytest "the tests of the Python package" all_pytests
 fi
 
 echo

@@ -23,15 +23,6 @@ def pytest_addoption(parser):
     parser.addoption("--faults-log", help="a file that gets a line for each of them")
 
 
-def pytest_collection_modifyitems(items):
-    """Which tests one worker of pytest-xdist runs: all of a file, and all that start jobs, because
-    some of these look at the processes of the whole machine."""
-    for item in items:
-        folder, name = item.path.relative_to(HERE).parts[0], item.path.stem
-        group = "jobs" if folder in ("jobs", "gpus") else name
-        item.add_marker(pytest.mark.xdist_group(group))
-
-
 @pytest.fixture(autouse=True)
 def watchdog():
     """No test hangs: first it is interrupted, and where that does not help, the run is ended."""
