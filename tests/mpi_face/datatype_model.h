@@ -42,7 +42,7 @@ struct TypeMap {
   std::optional<std::int64_t> elements_in(std::int64_t bytes) const;
 };
 
-// Of an array whose elements are `old`: those for which `has(indices)`, in the order in which they
+// Selects elements of an array of `old`: those for which `has(indices)`, in the order in which they
 // lie in memory. `is_fortran`: the first index runs fastest.
 template <typename Has>
 TypeMap array_part(const std::vector<std::int64_t>& sizes,

@@ -18,7 +18,7 @@ using Call = std::function<void(Communicator&)>;
 constexpr std::size_t kLong = 1 << 18;  // floats: sent only when the other side receives
 constexpr milliseconds kLate{300};
 
-// What a rank calls, which never ends by itself.
+// A call of each rank that never ends by itself.
 struct Case {
   const char* name;
   int size;
@@ -123,7 +123,7 @@ TEST(Deadlock, IsToldToThreads) {
   }
 }
 
-// What ends by itself, though a rank waits for long, or for one that waits itself.
+// Calls that end by themselves, though a rank waits for long, or for one that waits itself.
 const std::vector<Case>& waits() {
   static const std::vector<Case> all = {
       {"a late sender",
@@ -182,7 +182,7 @@ TEST(Deadlock, IsNotWhatEndsByItself) {
   }
 }
 
-// Of two communicators neither knows what the other's calls wait for.
+// Neither of two communicators knows what the other's calls wait for.
 TEST(Deadlock, AcrossCommunicatorsIsLeftToTheDeadline) {
   const auto ranks = run_job({.size = 2}, [](Rank& rank) {
     World world = rank.join();

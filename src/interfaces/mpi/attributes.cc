@@ -49,7 +49,7 @@ void drop(const Attribute& attribute, MPI_Datatype handle, int keyval, bool) {
   }
 }
 
-// What a communicator has from the start; null: no such attribute.
+// A predefined attribute of a communicator; null: there is no such attribute.
 const int* predefined_attribute(int keyval) {
   static int tag_ub, io, host, global, last_code, universe, appnum;
   tag_ub = 0x7fffffff;

@@ -1,4 +1,4 @@
-// What the functions take that stand behind two exported ones, one of int and one of large counts.
+// Parameter types of functions behind two exported ones, one with int counts and one with large ones.
 #pragma once
 
 #include <cstdint>

@@ -234,7 +234,7 @@ void Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm* newcomm) {
             MPI_ERR_GROUP,
             "group has a process that is not in comm");
   }
-  // Of an intercommunicator the two sides have groups of their own, which are put together.
+  // The two sides of an intercommunicator have groups of their own, which are put together.
   if (is_member) color = c.is_inter() ? 0 : c.local->find(g.members.front());
   *newcomm = publish(split(c, color, is_member ? key : 0));
 }

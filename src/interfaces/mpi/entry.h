@@ -1,4 +1,4 @@
-// What stands between an exported function and what carries it.
+// The step between an exported function and the function that carries it.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ struct Scope {
 };
 
 void require_running();
-// Of what is being caught: tells the handler, and returns the code.
+// Reports the exception that is being handled to the error handler, and returns its code.
 int caught(const char* function, const Scope& scope) noexcept;
 int not_carried(const char* function, const Scope& scope) noexcept;
 
@@ -33,7 +33,7 @@ int guarded(const char* function, const Scope& scope, F&& f) noexcept {
     return caught(function, scope);
   }
 }
-// Of calls before MPI_Init and after MPI_Finalize, too.
+// The same for functions that may be called before MPI_Init and after MPI_Finalize.
 template <typename F>
 int guarded_always(const char* function, const Scope& scope, F&& f) noexcept {
   try {

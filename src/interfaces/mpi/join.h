@@ -8,7 +8,7 @@
 
 namespace hocket::mpi {
 
-// Where those meet who make one: the same on all of them.
+// The meeting point of the processes that make one: the same on all of them.
 int meeting(std::uint32_t context, int tag, const std::vector<int>& members);
 // One of these processes, in this order.
 std::shared_ptr<Comm> join(const std::vector<int>& members, int meeting);

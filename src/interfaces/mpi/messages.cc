@@ -200,7 +200,7 @@ std::shared_ptr<Message> take_message(Comm& comm, int source, int tag, bool wait
   }
 }
 
-// Of threads, each looks in turn: one that waited in the call would keep the others out.
+// Threads look in turn, because one that waited in the call would keep the others out.
 Outcome probe(Comm& comm, int source, int tag) {
   const int from = source_in_net(comm, source);
   const MessageOptions options{.tag = tag_in_net(tag)};

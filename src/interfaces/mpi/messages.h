@@ -1,4 +1,4 @@
-// What calls share that look at messages.
+// Shared by calls that look at messages.
 #pragma once
 
 #include <chrono>

@@ -393,7 +393,7 @@ void Cancel(MPI_Request* request) {
     }
     return;
   }
-  // What is sent goes on, as MPI allows.
+  // A send goes on, as MPI allows.
   if (!found->now.is_receive || found->now.test()) return;
   found->now.waits = false;
   found->now.work = {};

@@ -26,7 +26,7 @@ class Standstill {
 
   bool contains(int member) const { return is_stuck_[index(member)]; }
   std::vector<int> members() const;
-  // Of the members and the numbers of their calls; never 0.
+  // Hashes the members and the numbers of their calls; never 0.
   std::uint64_t hash() const noexcept;
 
  private:

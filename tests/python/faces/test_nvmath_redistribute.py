@@ -237,7 +237,7 @@ def large_objects(comm, folder):
                lambda size=wrong: setattr(group, "allreduce_obj_buffer_size", size))
     group.allreduce_obj_buffer_size = 128
     assert group.allreduce_obj_buffer_size == 128
-    # What does not fit travels all the same, and the size stays what the program set.
+    # A message that does not fit is sent all the same, and the size stays what the program set.
     long = group.allreduce_object("x" * 1000, op=lambda a, b: a + b)
     assert len(long) == 1000 * comm.size and group.allreduce_obj_buffer_size == 128
     dist.destroy_process_group()

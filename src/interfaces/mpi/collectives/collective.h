@@ -1,4 +1,4 @@
-// What the collectives share: beginning one of hocket's calls, and what is done at its end.
+// Shared by the collectives: they begin one of hocket's calls, and act at its end.
 #pragma once
 
 #include <functional>

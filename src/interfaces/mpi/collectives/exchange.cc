@@ -57,7 +57,7 @@ namespace {
 
 int peers_of(const Comm& comm) { return static_cast<int>(comm.peers().members.size()); }
 
-// What a rank is in a rooted call between two groups.
+// The role of a rank in a rooted call between two groups.
 enum class Role { kRoot, kNobody, kOther };
 Role part_of(const Comm& comm, int root) {
   if (root == MPI_ROOT) return Role::kRoot;

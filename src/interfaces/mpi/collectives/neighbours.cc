@@ -10,7 +10,7 @@ const Topology& topology_of(const Comm& comm) {
   return *comm.topology;
 }
 
-// Where the part for or of the i-th neighbour is. Values.
+// The place of the part for, or of, the i-th neighbour. Values.
 struct Block {
   const void* buffer;
   std::int64_t count;

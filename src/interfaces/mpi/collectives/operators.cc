@@ -53,7 +53,7 @@ std::optional<DType> dtype_of_number(Number number, int numbers) {
   return std::nullopt;
 }
 
-// What the standard allows: an operator, on which classes of types, and hocket's for it.
+// A row of the standard's table: an operator, the classes of types it allows, and hocket's operator.
 struct Allowed {
   std::string_view op;
   bool integer, floating, logical, complex, byte, pair;

@@ -20,7 +20,7 @@ struct PartsOf {
   ArrayView out() const noexcept { return {data, bytes, DType::kUInt8}; }
 };
 
-// Where each rank's part is in the program's buffer. A value.
+// The place of each rank's part in the program's buffer. A value.
 struct Described {
   void* buffer = nullptr;
   const Counts* counts = nullptr;

@@ -68,7 +68,7 @@ struct Axis {
   std::int64_t place = 0;      // of this rank among them
 };
 
-// Of copies of `map` that are `stride` bytes apart, those that this rank has.
+// Selects this rank's copies of `map`, which are `stride` bytes apart.
 Result<TypeMap> share_of(const Axis& axis, const TypeMap& map, std::int64_t stride) {
   TypeMapJoin join;
   // Blocks are counted so that nothing overflows: a block may be longer than the array.

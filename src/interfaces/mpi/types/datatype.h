@@ -18,7 +18,7 @@
 
 namespace hocket::mpi {
 
-// What made a type. Numbers are those of the standard's binary interface, here and below.
+// The constructor of a type. Numbers are those of the standard's binary interface, here and below.
 enum class Combiner : int {
   kNamed = 101,
   kDup = 102,

@@ -226,7 +226,7 @@ std::optional<Refusal> Datatype::pack_external32(const void* user,
 }
 
 void Datatype::unpack_external32(const void* bytes, std::int64_t count, void* user) const {
-  // What is read is not written to: `Way` says so.
+  // A buffer that is read is not written to: `Way` says which it is.
   auto* const from = static_cast<unsigned char*>(const_cast<void*>(bytes));
   convert_all<Way::kUnpack>(*this, count, reinterpret_cast<Address>(user), from);
 }

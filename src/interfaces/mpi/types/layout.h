@@ -1,4 +1,4 @@
-// Where the bytes of a datatype lie, as loops.
+// The positions of a datatype's bytes, as loops.
 //
 // The standard defines a type by its type map, a list of (basic type, displacement). A layout is
 // that list with neighbours merged into runs of bytes, and repetitions kept as loops:
@@ -41,7 +41,7 @@ struct Layout {
   enum class Shape : std::uint8_t { kEmpty, kRun, kLoop, kList, kPieces, kSequence };
 
   Shape shape = Shape::kEmpty;
-  // Of all bytes below, where they are of one kind; pairs count as their parts.
+  // The kind of all bytes below, if they have one; pairs count as their parts.
   Kind kind = Kind::kByte;
   bool is_mixed = false;                    // there are several kinds below; `kind` says nothing
   std::int64_t offset = 0;                  // of all that is below, from where the layout is put

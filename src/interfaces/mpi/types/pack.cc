@@ -269,7 +269,7 @@ void walk_elements_part(const Datatype& type, Address user, std::byte* packed, R
 
 Address address_of(const void* at) { return reinterpret_cast<Address>(at); }
 
-// What is read is not written to: `Way` says so.
+// A buffer that is read is not written to: `Way` says which it is.
 std::byte* bytes_at(const void* bytes) { return static_cast<std::byte*>(const_cast<void*>(bytes)); }
 
 }  // namespace

@@ -11,7 +11,7 @@
 
 namespace hocket::mpi {
 
-// Where a type begins and ends, in bytes from where it is put.
+// The bounds of a type, in bytes from its origin.
 struct Bounds {
   std::int64_t lower = 0;
   std::int64_t upper = 0;
