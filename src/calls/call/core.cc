@@ -81,7 +81,7 @@ void Core::open(Engines engines) {
                                       .after = surroundings_->wait_times().warn_after,
                                       .deadlock_after = surroundings_->wait_times().deadlock_after,
                                       .beside = [this](const failure::Awaited& awaited) {
-                                        return inquiry_->under_another_tag(awaited);
+                                        return failure::under_another_tag(awaited, *engines_.messages);
                                       }});
   runner_.emplace(static_cast<Owner&>(*this),
                   *surroundings_,

@@ -154,6 +154,12 @@ void DeadlockSearch::hide() noexcept {
   moves_.reset();
 }
 
+void DeadlockSearch::show_other_tag(const Awaited& awaited) {
+  const std::string other = under_another_tag(awaited, messages_);
+  if (other.empty()) return;
+  group_.show_wait(fmt::format("{} ({})", describe(*awaited.message), other));
+}
+
 std::optional<control::Failure> DeadlockSearch::look(std::span<const Awaited> awaited) {
   next_ = base::Deadline::in(pause_);
   pause_ = std::min<Duration>(kLongestPause, pause_ * 2);
@@ -179,6 +185,7 @@ std::optional<control::Failure> DeadlockSearch::look(std::span<const Awaited> aw
   const std::uint64_t hash = standstill.hash();
   if (group_.vote_of(group_.rank()) != hash) {
     if (messages_.progress() || messages_.moves_at_rest() != moves_) return std::nullopt;
+    show_other_tag(awaited.front());
     group_.vote(hash);
     for (const int member : members) {
       if (member != group_.rank()) group_.ring(member);

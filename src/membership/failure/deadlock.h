@@ -52,6 +52,9 @@ class DeadlockSearch {
   void hide() noexcept;
 
  private:
+  // Adds to the wait that this rank shows a message that waits under another tag.
+  void show_other_tag(const Awaited& awaited);
+
   static constexpr std::chrono::milliseconds kPause{10};  // the first ones; each is longer
   static constexpr std::chrono::milliseconds kLongestPause{100};
 

@@ -207,7 +207,7 @@ Failure Inquiry::lateness(const Awaited& awaited, Duration allowed) const {
                                 : i == awaited.peer;
       if (may_come) failure.missing |= std::uint64_t{1} << i;
     }
-    const std::string other = under_another_tag(awaited);
+    const std::string other = under_another_tag(awaited, messages_);
     failure.text = fmt::format("{} did not finish within {}{}{}",
                                describe(*awaited.message),
                                base::in_seconds(allowed),
@@ -227,20 +227,20 @@ Failure Inquiry::lateness(const Awaited& awaited, Duration allowed) const {
   return failure;
 }
 
-std::string Inquiry::under_another_tag(const Awaited& awaited) const {
-  const MessageCall* const message = awaited.message;
-  if (message == nullptr || message->sends) return {};
-  if (message->envelope.tag >= engine::kAnyTag) return {};
-  const auto other = messages_.waiting({.peer = awaited.peer, .tag = engine::kAnyTag});
-  if (!other || other->tag == message->envelope.tag) return {};
-  return fmt::format("a message with tag {} from rank {} waits", other->tag, other->peer);
-}
-
 Failure Inquiry::interruption() const {
   return {.cause = Cause::kInterrupted,
           .reporter = group_.rank(),
           .culprit = group_.rank(),
           .sequence = group_.last_sequence(group_.rank())};
+}
+
+std::string under_another_tag(const Awaited& awaited, engine::PointToPoint& messages) {
+  const MessageCall* const message = awaited.message;
+  if (message == nullptr || message->sends) return {};
+  if (message->envelope.tag >= engine::kAnyTag) return {};
+  const auto other = messages.waiting({.peer = awaited.peer, .tag = engine::kAnyTag});
+  if (!other || other->tag == message->envelope.tag) return {};
+  return fmt::format("a message with tag {} from rank {} waits", other->tag, other->peer);
 }
 
 }  // namespace hocket::failure

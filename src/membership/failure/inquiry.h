@@ -71,9 +71,6 @@ class Inquiry {
 
   // The failure of a call or message that took longer than `allowed`. It names a missing rank.
   control::Failure lateness(const Awaited& awaited, Duration allowed) const;
-  // Describes a message from the expected source that waits under another tag: "a message with tag
-  // 5 from rank 1 waits"; empty: none. Only the thread that may use the messages calls it.
-  std::string under_another_tag(const Awaited& awaited) const;
   // The failure of a wait that this rank's user interrupted.
   control::Failure interruption() const;
 
@@ -89,5 +86,9 @@ class Inquiry {
   CoreDumps core_dumps_;
   std::uint32_t losses_seen_ = 0;
 };
+
+// Describes a message from the expected source that waits under another tag: "a message with tag 5
+// from rank 1 waits"; empty: none. Only the thread that may use the messages calls it.
+std::string under_another_tag(const Awaited& awaited, engine::PointToPoint& messages);
 
 }  // namespace hocket::failure

@@ -72,6 +72,12 @@ except hocket.DeadlineExceeded as error:
 
 @pytest.mark.parametrize("hosts", [1, 2])
 def test_between_processes_and_hosts(hosts):
-    job = run_job(2, "-c", JOB, hosts, env={"HOCKET_WARN": "0.3"})
+    job = run_job(2, "-c", JOB, hosts, env={"HOCKET_WARN": "0.3", "HOCKET_DEADLOCK_AFTER": "0"})
     assert re.search(f"error: .*while {WAITS}", job.stdout), job.stdout
     assert re.search(f"has waited .* in recv .*; {WAITS}", job.stdout), job.stdout
+
+
+def test_a_deadlock_says_so():
+    job = run_job(2, "-c", JOB, 1)
+    for rank in 0, 1:
+        assert re.search(rf"\[{rank}\] error: .*rank 0 in recv .* tag 0 \({WAITS}\), rank 1 in", job.stdout), job.stdout

@@ -239,7 +239,8 @@ def test_after_a_failure_no_more_items_are_begun():
     assert begun == [0]
 
 
-def test_ctrl_c_ends_what_workers_wait_for():
+def test_ctrl_c_ends_what_workers_wait_for(monkeypatch):
+    monkeypatch.setenv("HOCKET_DEADLOCK_AFTER", "0")  # which would end it first
     with hocket.DevicePool(2) as pool:
 
         def wait(worker):
