@@ -2,20 +2,23 @@
 
 #include <array>
 #include <new>
+#include <utility>
 
 namespace hocket::engine {
 namespace {
 
 constexpr std::size_t kGranule = 256;
 constexpr std::size_t kClasses = 16;  // frames up to 4 KiB are cached
-constexpr int kKeptPerClass = 8;
+constexpr int kKeptPerClass = 64;
 
 // The cache of one thread. If another thread frees a frame, the frame moves to that thread's cache.
+// It is small, because a library that is loaded late has little room for a thread's variables: each
+// free frame holds the address of the next one.
 class FrameCache {
  public:
   ~FrameCache() {
     for (auto& kept : classes_) {
-      while (kept.count > 0) ::operator delete(kept.frames[--kept.count]);
+      while (kept.count > 0) ::operator delete(kept.take());
     }
     closed_ = true;
   }
@@ -24,14 +27,14 @@ class FrameCache {
     const std::size_t index = (bytes - 1) / kGranule;
     if (index >= kClasses) return ::operator new(bytes);
     Kept& kept = classes_[index];
-    if (kept.count > 0) return kept.frames[--kept.count];
+    if (kept.count > 0) return kept.take();
     return ::operator new((index + 1) * kGranule);
   }
 
   void free(void* frame, std::size_t bytes) noexcept {
     const std::size_t index = (bytes - 1) / kGranule;
     if (index < kClasses && !closed_ && classes_[index].count < kKeptPerClass) {
-      classes_[index].frames[classes_[index].count++] = frame;
+      classes_[index].put(frame);
     } else {
       ::operator delete(frame);
     }
@@ -39,7 +42,19 @@ class FrameCache {
 
  private:
   struct Kept {
-    std::array<void*, kKeptPerClass> frames;
+    void put(void* frame) noexcept {
+      first = new (frame) Free{first};
+      ++count;
+    }
+    void* take() noexcept {
+      --count;
+      return std::exchange(first, first->next);
+    }
+
+    struct Free {
+      Free* next;
+    };
+    Free* first = nullptr;
     int count = 0;
   };
   std::array<Kept, kClasses> classes_;

@@ -247,7 +247,7 @@ std::shared_ptr<Operation> Core::enqueue(const Plan& plan,
   const Duration allowed = deadline.value_or(deadline_);
   std::shared_ptr<Operation> operation;
   try {
-    operation = std::make_shared<Operation>(shared_from_this(), Deadline::in(allowed), allowed);
+    operation = make_operation(shared_from_this(), Deadline::in(allowed), allowed);
     runner_->enqueue(operation);
   } catch (...) {
     refuse_caught(shown.kind);
@@ -373,12 +373,8 @@ std::shared_ptr<Operation> Core::start_message(MessageInFlight&& message,
 std::shared_ptr<Operation> Core::new_message(MessageInFlight&& message,
                                              std::optional<Duration> deadline) {
   const Duration allowed = deadline.value_or(deadline_);
-  auto operation = std::make_shared<Operation>(shared_from_this(), Deadline::in(allowed), allowed);
-  operation->begun = true;
-  operation->message = std::move(message);
-  operation->call.awaited = {.peer = operation->message.call.envelope.peer,
-                             .message = &operation->message.call};
-  return operation;
+  return make_operation(
+      shared_from_this(), Deadline::in(allowed), allowed, std::move(message));
 }
 
 std::shared_ptr<Operation> Core::start_message(std::shared_ptr<Operation> operation) {

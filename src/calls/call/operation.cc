@@ -16,9 +16,8 @@ void Operation::finish(std::exception_ptr error) noexcept {
   }
   error_ = std::move(error);
   std::vector<std::function<void()>> callbacks;
-  {
+  if (state_.exchange(State::kDone, std::memory_order_acq_rel) == State::kHeard) {
     const std::lock_guard lock(mutex_);
-    done_.store(true, std::memory_order_release);
     callbacks.swap(callbacks_);
     for (Bell* bell : bells_) bell->ring();
   }
@@ -41,12 +40,18 @@ void Operation::rethrow() {
 void Operation::on_done(std::function<void()> f) {
   {
     const std::lock_guard lock(mutex_);
-    if (!done()) {
-      callbacks_.push_back(std::move(f));
-      return;
-    }
+    callbacks_.push_back(std::move(f));
+    if (make_heard()) return;
+    f = std::move(callbacks_.back());
+    callbacks_.pop_back();
   }
   f();
+}
+
+bool Operation::make_heard() noexcept {
+  State expected = State::kPending;
+  return state_.compare_exchange_strong(expected, State::kHeard, std::memory_order_acq_rel) ||
+         expected == State::kHeard;
 }
 
 void Bell::ring() noexcept {
@@ -65,7 +70,7 @@ Listening::Listening(std::shared_ptr<Operation> operation, Bell& bell)
     : operation_(std::move(operation)), bell_(bell) {
   const std::lock_guard lock(operation_->mutex_);
   operation_->bells_.push_back(&bell_);
-  if (operation_->done()) bell_.ring();
+  if (!operation_->make_heard()) bell_.ring();
 }
 
 Listening::~Listening() {

@@ -96,6 +96,16 @@ class Operation {
     call.deadline = deadline;
     call.allowed = allowed;
   }
+  // A message, begun.
+  Operation(std::shared_ptr<Core> owner,
+            base::Deadline deadline,
+            Duration allowed,
+            MessageInFlight&& its)
+      : begun(true), message(std::move(its)), owner_(std::move(owner)) {
+    call.deadline = deadline;
+    call.allowed = allowed;
+    call.awaited = {.peer = message.call.envelope.peer, .message = &message.call};
+  }
 
   Core& owner() noexcept { return *owner_; }
 
@@ -126,7 +136,7 @@ class Operation {
     return carrying != nullptr && !carrying->is_awaited() && mark == nullptr;
   }
 
-  bool done() const noexcept { return done_.load(std::memory_order_acquire); }
+  bool done() const noexcept { return state_.load(std::memory_order_acquire) == State::kDone; }
   // Ends the operation; runs the callback in this thread.
   void finish(std::exception_ptr error) noexcept;
   std::exception_ptr error() const noexcept { return error_; }
@@ -143,15 +153,42 @@ class Operation {
  private:
   friend class Awaiting;
   friend class Listening;
+  // Most operations end without a callback or a bell, and without the mutex.
+  enum class State : std::uint8_t { kPending, kHeard, kDone };
+  // Has the end take the mutex. False: it has ended. With the mutex held.
+  bool make_heard() noexcept;
+
   std::shared_ptr<Core> owner_;
-  std::exception_ptr error_;  // written before done_
+  std::exception_ptr error_;  // written before state_ becomes kDone
   bool told_ = false;         // of it; the program's
-  std::atomic<bool> done_{false};
+  std::atomic<State> state_{State::kPending};
   std::atomic<std::uintptr_t> waiter_{0};  // the waiting thread, by this_thread(); 0: none
   std::mutex mutex_;                       // guards the next
   std::vector<std::function<void()>> callbacks_;
   std::vector<Bell*> bells_;
 };
+
+// Allocates operations as frames of tasks are: from what this thread has freed.
+template <typename T>
+struct FrameAllocator {
+  using value_type = T;
+  FrameAllocator() noexcept = default;
+  template <typename Other>
+  FrameAllocator(const FrameAllocator<Other>&) noexcept {}  // NOLINT: converts, as allocators do
+  T* allocate(std::size_t count) {
+    return static_cast<T*>(engine::allocate_frame(count * sizeof(T)));
+  }
+  void deallocate(T* memory, std::size_t count) noexcept {
+    engine::free_frame(memory, count * sizeof(T));
+  }
+  bool operator==(const FrameAllocator&) const noexcept { return true; }
+};
+
+template <typename... Arguments>
+std::shared_ptr<Operation> make_operation(Arguments&&... arguments) {
+  return std::allocate_shared<Operation>(FrameAllocator<Operation>(),
+                                         std::forward<Arguments>(arguments)...);
+}
 
 // A value for the length of this thread's wait for an operation: the thread that ends it wakes this
 // one.

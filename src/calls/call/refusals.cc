@@ -28,7 +28,7 @@ void Core::announce_refusal(std::uint64_t sequence, Kind kind, std::string_view 
       return runner_->publish_refusal(sequence, kind, reason);
     }
     const auto operation =
-        std::make_shared<Operation>(shared_from_this(), Deadline::never(), kForever);
+        make_operation(shared_from_this(), Deadline::never(), kForever);
     operation->set_sequence(sequence);
     operation->call.shown.kind = kind;
     operation->refusal = reason;

@@ -63,9 +63,12 @@ struct RankAndSize {
 // Describes the fault of an impossible array: no element type, no address, or too many bytes.
 // Empty: none.
 std::string fault_of(ConstArrayView array, std::string_view name);
-// Throws InvalidArgument if there is such a fault.
+// Throws InvalidArgument if there is such a fault. Each message makes this check.
 inline void require_array(ConstArrayView array, std::string_view name) {
-  if (const std::string fault = fault_of(array, name); !fault.empty()) throw InvalidArgument(fault);
+  const std::size_t element = size_of(array.dtype());
+  const bool has_address = array.data() != nullptr || array.count() == 0;
+  if (element == 0 || array.count() > kMostBytes / element || !has_address) [[unlikely]]
+    throw InvalidArgument(fault_of(array, name));
 }
 
 // Checks a request and converts it to the engines' form. Throws InvalidArgument that names the

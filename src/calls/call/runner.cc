@@ -294,7 +294,11 @@ bool Runner::look_at_messages() {
 
 void Runner::end_message(std::size_t index) {
   const auto done = std::move(messages_[index]);
-  messages_.erase(messages_.begin() + static_cast<std::ptrdiff_t>(index));
+  if (index == 0) {  // mostly; and quicker
+    messages_.pop_front();
+  } else {
+    messages_.erase(messages_.begin() + static_cast<std::ptrdiff_t>(index));
+  }
   conclude(*done, nullptr);
 }
 

@@ -7,6 +7,23 @@ namespace hocket::call {
 
 using engine::Kind;
 
+void TracedMessage::Traced::set_sender(const Received& received) noexcept {
+  span.set_peer(received.source);
+  from.peer = received.source;
+  from.tag = static_cast<engine::Tag>(received.tag);
+  if (received.count < out.count()) {
+    out = ConstArrayView(out.data(), received.count, out.dtype());
+    counted.set_bytes(out.bytes());
+  }
+}
+
+void TracedMessage::Traced::end(bool failed) noexcept {
+  span.end(failed);
+  counted.end(failed);
+  Auditing* const audit = std::exchange(receiving, nullptr);
+  if (audit != nullptr && !failed) audit->received(from, out);
+}
+
 Tracing::Tracing(std::shared_ptr<observe::TraceFile> file,
                  std::shared_ptr<observe::AuditFile> audit,
                  const Membership& membership,

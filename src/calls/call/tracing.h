@@ -42,36 +42,30 @@ class TracedMessage {
                 live::Counted counted,
                 Auditing* receiving,
                 const engine::Envelope& from,
-                ConstArrayView out) noexcept
-      : span_(std::move(span)),
-        counted_(std::move(counted)),
-        receiving_(receiving),
-        from_(from),
-        out_(out) {}
+                ConstArrayView out)
+      : traced_(std::make_unique<Traced>(
+            Traced{std::move(span), std::move(counted), receiving, from, out})) {}
 
   // A received message may have any source and tag, and be shorter than the array.
   void set_sender(const Received& received) noexcept {
-    span_.set_peer(received.source);
-    from_.peer = received.source;
-    from_.tag = static_cast<engine::Tag>(received.tag);
-    if (received.count < out_.count()) {
-      out_ = ConstArrayView(out_.data(), received.count, out_.dtype());
-      counted_.set_bytes(out_.bytes());
-    }
+    if (traced_) traced_->set_sender(received);
   }
   void end(bool failed) noexcept {
-    span_.end(failed);
-    counted_.end(failed);
-    Auditing* const receiving = std::exchange(receiving_, nullptr);
-    if (receiving != nullptr && !failed) receiving->received(from_, out_);
+    if (traced_) traced_->end(failed);
   }
 
  private:
-  observe::Span span_;
-  live::Counted counted_;
-  Auditing* receiving_ = nullptr;  // null: it is sent, or not audited
-  engine::Envelope from_;
-  ConstArrayView out_;
+  struct Traced {
+    observe::Span span;
+    live::Counted counted;
+    Auditing* receiving = nullptr;  // null: it is sent, or not audited
+    engine::Envelope from;
+    ConstArrayView out;
+
+    void set_sender(const Received& received) noexcept;
+    void end(bool failed) noexcept;
+  };
+  std::unique_ptr<Traced> traced_;
 };
 
 // A resource: work that is being put on a GPU's stream. Empty: neither traced nor counted.

@@ -38,8 +38,9 @@ Work::~Work() {
 }
 
 void Work::wait() {
+  if (!operation_) return;
+  if (!operation_->mark && operation_->done()) return operation_->rethrow();
   const auto operation = operation_;  // a callback may let go of this
-  if (!operation) return;
   if (operation->mark) return operation->owner().check_stream_work(*operation);
   operation->owner().wait(*operation, base::Deadline::never());
   operation->rethrow();

@@ -233,7 +233,7 @@ Work Communicator::recv_async(ArrayView out, int source, const MessageOptions& o
   const Envelope from = envelope(*impl_, source, false, out, options);
   std::shared_ptr<call::Operation> operation;
   if (from.peer == kNullRank) {
-    operation = std::make_shared<call::Operation>(
+    operation = call::make_operation(
         impl_->shared_from_this(), base::Deadline::in(kForever), kForever);
     operation->received = nothing_received(out.dtype(), options);
     operation->finish(nullptr);
