@@ -28,11 +28,18 @@ void close_seat(Seat& seat) {
   });
 }
 
+// Returns true if this rank leaves its world by closing this communicator. The program may go on
+// after the block of any other one.
+bool leaves_world(const Seat& seat) {
+  return seat.world && (seat.world.use_count() == 1 ||
+                        seat.comm.name() == seat.world->communicator().name());
+}
+
 // An error of closing must not replace the exception that ends the block.
 void leave_block(nb::handle self, nb::args exception) {
   Seat& seat = nb::cast<Seat&>(self);
   if (exception.size() == 0 || exception[0].is_none()) return close_seat(seat);
-  if (seat.world && exception.size() > 1) {
+  if (leaves_world(seat) && exception.size() > 1) {
     const nb::object why = nb::module_::import_("hocket._ending").attr("reason_of")(exception[1]);
     if (const auto text = nb::cast<std::string>(why); !text.empty()) seat.world->tell_end(text);
   }

@@ -22,7 +22,7 @@ ENDS = {
     "_exit 4": "exited with code 4 and without leaving the job",
     "kill": "was killed by signal 9 (SIGKILL)",
 }
-IN_ORDER = {"exit 0": "ended in good order", "return": "ended in good order"}
+IN_ORDER = dict.fromkeys(["exit 0", "return", "return after a group's block"], "ended in good order")
 FROM_ANY = [
     "recv", "recv with any tag", "recv_async", "wait_any", "probe", "probe_now", "recv_object", "send_recv",
     "exchange", "sleep, then recv",

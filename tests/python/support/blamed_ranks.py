@@ -33,6 +33,12 @@ def exit_from_a_block(comm, status):
         sys.exit(status)
 
 
+def return_after_a_groups_block(comm):
+    """The program catches its exception, and goes on without the group."""
+    with contextlib.suppress(RuntimeError), group:
+        raise RuntimeError("no fuel")
+
+
 def exit_after(comm):
     """As scripts do that print what went wrong by themselves."""
     with comm:
@@ -54,6 +60,7 @@ def end_rank(comm):
         "exit 1 after an exception": exit_after,
         "interrupt": lambda _: (_ for _ in ()).throw(KeyboardInterrupt),
         "exit 0": lambda _: sys.exit(0),
+        "return after a group's block": return_after_a_groups_block,
         "exit 3": lambda _: sys.exit(3),
         "exit with words": lambda _: sys.exit("no fuel"),
         "exit 3 from a block": lambda comm: exit_from_a_block(comm, 3),
@@ -105,7 +112,9 @@ def stand(comm):
 
 
 def main():
+    global group
     comm = hocket.init(deadline=15)
+    group = comm.duplicate() if "group" in end else None
     comm.barrier()
     if comm.rank == 0:
         stand(comm)
