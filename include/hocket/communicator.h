@@ -92,12 +92,16 @@ struct ReduceRootOptions {
 // Messages between two ranks are matched by peer, tag and order. A tag is at least 0; recv,
 // recv_async and probe also take kAnyTag. `allow_shorter` applies to recv and recv_async of arrays
 // on the host. The message may then have fewer elements than `out` and fills its beginning.
-// Received::count is the number of elements that arrived.
+// `allow_longer`, too: of a message with more elements, the first ones are stored and the others
+// are dropped. Received::count is the number of elements that were sent. `synchronous` applies to
+// send and send_async of arrays on the host: they end only when the receive has begun.
 struct MessageOptions {
   int tag = 0;
   std::optional<Duration> deadline = {};
   std::optional<StreamRef> stream = {};
   bool allow_shorter = false;
+  bool allow_longer = false;
+  bool synchronous = false;
 };
 // One message of Communicator::exchange.
 struct Outgoing {
@@ -398,7 +402,7 @@ class [[nodiscard("dropped, it is destroyed at once: the others call it in vain"
 
   // --- Between two ranks --------------------------------------------------------------------
   // Messages are not part of the order of collectives: any number may be in progress beside one.
-  // Size and dtype must agree on both sides, except with allow_shorter.
+  // Size and dtype must agree on both sides, except with allow_shorter and allow_longer.
   // `in` is the array to send, and `out` the array to receive into. `destination` and `source` are
   // the peer: kNullRank completes at once, and `source` may be kAnySource. `recv` returns the
   // sender, tag and size of the message.

@@ -26,8 +26,12 @@ struct Envelope {
   DType dtype = DType::kUInt8;
   MemoryOrder order = MemoryOrder::kAny;
   std::uint64_t count = 0;      // elements
-  bool allows_shorter = false;  // for a receive: the message may have fewer elements; it is not
-                                // sent
+  // These are not sent. For a receive: the message may have fewer elements, or more, of which the
+  // first ones are stored.
+  bool allows_shorter = false;
+  bool allows_longer = false;
+  // For a send: it ends only when its receive has begun.
+  bool synchronous = false;
 };
 
 // Returns whether a receive accepts a message from `source` with `tag`.
@@ -43,8 +47,9 @@ constexpr bool may_compete(const Envelope& a, const Envelope& b) noexcept {
 
 // Returns whether a sent message fits the expected one, apart from peer and tag.
 constexpr bool is_alike(const Envelope& wanted, const Envelope& sent) noexcept {
-  const bool fits =
-      wanted.count == sent.count || (wanted.allows_shorter && sent.count < wanted.count);
+  const bool fits = wanted.count == sent.count ||
+                    (wanted.allows_shorter && sent.count < wanted.count) ||
+                    (wanted.allows_longer && sent.count > wanted.count);
   return wanted.dtype == sent.dtype && fits &&
          (wanted.order == sent.order || wanted.order == MemoryOrder::kAny ||
           sent.order == MemoryOrder::kAny);

@@ -187,6 +187,68 @@ TEST_P(Messages, AnyTagTakesWhatCameFirst) {
   });
 }
 
+constexpr std::array<std::size_t, 8> kLengths{0, 1, 50, 1500, 3000, 9000, 40'000, 300'000};
+
+// Of a message that is longer than its receive the beginning is stored, and the rest disappears.
+TEST_P(Messages, AShorterReceiveTakesTheBeginning) {
+  run([](const Seat& seat) {
+    if (seat.size < 2 || seat.rank > 1) return;
+    if (seat.rank == 1) {
+      std::vector<UnderWay> sends;
+      for (std::uint64_t k = 0; k < 3 * kLengths.size(); ++k) {
+        sends.push_back({{}, message(1, 0, k, kLengths[k / 3])});
+        UnderWay& send = sends.back();
+        send.id = seat.messages->send(envelope(0, 6, send.words.size()), bytes_of(send.words));
+      }
+      complete_sends(seat, sends);
+      return;
+    }
+    for (std::uint64_t k = 0; k < 3 * kLengths.size(); ++k) {
+      const std::size_t sent = kLengths[k / 3];
+      const std::size_t room = std::array{std::size_t{0}, sent / 2, sent == 0 ? 0 : sent - 1}[k % 3];
+      Words words(room + 1, kUntouched);
+      Envelope wanted = envelope(1, 6, room);
+      wanted.allows_longer = true;
+      if (k % 2 == 0) await_message(seat, wanted, "a message that comes");
+      const MessageId id =
+          seat.messages->recv(wanted, bytes_of(words).first(room * sizeof(std::uint64_t)));
+      const Envelope got = complete(seat, id, "receive " + std::to_string(k));
+      require(got.count == sent, "another length than was sent");
+      const Words expected = message(1, 0, k, sent);
+      require(std::equal(words.begin(), words.end() - 1, expected.begin()), "wrong words");
+      require(words.back() == kUntouched, "more than there is room for was written");
+    }
+  });
+}
+
+TEST_P(Messages, ASynchronousSendAwaitsItsReceive) {
+  if (engine_case().name == "mail") GTEST_SKIP() << "letters are copied as they are sent";
+  run([](const Seat& seat) {
+    if (seat.size < 2 || seat.rank > 1) return;
+    for (std::uint64_t k = 0; k < kLengths.size(); ++k) {
+      Words token(1), words = message(1, 0, k, kLengths[k]);
+      if (seat.rank == 1) {
+        Envelope to = envelope(0, 8, words.size());
+        to.synchronous = true;
+        const MessageId id = seat.messages->send(to, bytes_of(words));
+        for (int i = 0; i < 1000; ++i) {
+          seat.messages->progress();
+          require(!seat.messages->test(id), "it ended before its receive");
+        }
+        complete(seat, seat.messages->send(envelope(0, 9, 1), bytes_of(token)), "the token");
+        complete(seat, id, "a synchronous send");
+      } else {
+        complete(seat, seat.messages->recv(envelope(1, 9, 1), bytes_of(token)), "the token");
+        Words came(words.size());
+        complete(seat,
+                 seat.messages->recv(envelope(1, 8, came.size()), bytes_of(came)),
+                 "receive " + std::to_string(k));
+        require(came == words, "wrong words");
+      }
+    }
+  });
+}
+
 // Neither side receives before it has sent all.
 TEST_P(Messages, BothMaySendMuchBeforeTheyReceive) {
   run([](const Seat& seat) {

@@ -47,9 +47,8 @@ bool MailMessages::match(Slot& slot) {
   slot.received = letter->from;
   const bool alike = engine::is_alike(slot.from, letter->from);
   slot.state = alike ? Slot::State::kFilled : Slot::State::kRefused;
-  if (alike && !letter->bytes.empty()) {
-    std::memcpy(slot.bytes.data(), letter->bytes.data(), letter->bytes.size());
-  }
+  const std::size_t kept = std::min(letter->bytes.size(), slot.bytes.size());
+  if (alike && kept != 0) std::memcpy(slot.bytes.data(), letter->bytes.data(), kept);
   come_.erase(letter);
   return true;
 }

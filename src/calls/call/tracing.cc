@@ -11,6 +11,7 @@ void TracedMessage::Traced::set_sender(const Received& received) noexcept {
   span.set_peer(received.source);
   from.peer = received.source;
   from.tag = static_cast<engine::Tag>(received.tag);
+  if (received.count > out.count()) receiving = nullptr;  // it is not here as it was sent
   if (received.count < out.count()) {
     out = ConstArrayView(out.data(), received.count, out.dtype());
     counted.set_bytes(out.bytes());

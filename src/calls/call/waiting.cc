@@ -21,6 +21,8 @@ class Core::Step {
   Step(const Step&) = delete;
   Step& operator=(const Step&) = delete;
   explicit operator bool() const noexcept { return is_in_; }
+  // True if another call is in progress, which takes longer than a step.
+  bool met_user() const noexcept { return found_ == TurnLock::Who::kUser; }
   // True if this thread is already inside, as a user.
   bool is_within_call() const noexcept {
     return found_ == TurnLock::Who::kUser && core_.turn_.is_user_here();
@@ -118,8 +120,15 @@ void Core::look_at_streams() noexcept {
 
 void Core::poke() {
   if (forks_.forked()) raise_unusable();
-  const Step step(*this, TurnLock::Who::kWaiter);
-  if (step) runner_->advance(true);
+  if (is_in_callback() || stepper_.load(std::memory_order_relaxed) == base::this_thread()) return;
+  // Another thread's step is soon over. It may have looked before the awaited event came.
+  const auto is_over = [this](bool) {
+    const Step step(*this, TurnLock::Who::kWaiter);
+    if (step) runner_->advance(true);
+    return step || step.met_user();
+  };
+  base::Naps pace(Duration::zero(), TurnLock::kStepsMet);
+  base::wait_until(is_over, pace);
 }
 
 namespace {

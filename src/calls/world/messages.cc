@@ -76,6 +76,22 @@ int named(const Envelope& from) {
   return from.peer;
 }
 
+void refuse_options_of_receives(const MessageOptions& options) {
+  if (!options.allow_shorter && !options.allow_longer) return;
+  throw InvalidArgument(fmt::format("{} is for recv and recv_async",
+                                    options.allow_shorter ? "allow_shorter" : "allow_longer"));
+}
+
+void refuse_options_of_hosts(const MessageOptions& options) {
+  const char* const name = options.allow_shorter  ? "allow_shorter"
+                           : options.allow_longer ? "allow_longer"
+                           : options.synchronous  ? "synchronous"
+                                                  : nullptr;
+  if (name == nullptr) return;
+  throw InvalidArgument(
+      fmt::format("{} is for arrays on the host, and this one is on a GPU", name));
+}
+
 Envelope envelope(CommunicatorImpl& impl,
                   int peer,
                   bool sends,
@@ -96,16 +112,19 @@ Envelope envelope(CommunicatorImpl& impl,
     throw InvalidArgument(fmt::format(
         "tag is {}, expected at least 0{}", options.tag, sends ? "" : ", or -1 for any"));
   }
-  if (options.allow_shorter && (sends || is_on_gpu(array))) {
-    throw InvalidArgument(sends ? "allow_shorter is of what is received"
-                                : "allow_shorter is for arrays on the host, and out is on a GPU");
+  if (sends) refuse_options_of_receives(options);
+  if (is_on_gpu(array)) refuse_options_of_hosts(options);
+  if (options.synchronous && !sends) {
+    throw InvalidArgument("synchronous is for send and send_async");
   }
   return {.peer = any ? engine::kAnyPeer : peer,
           .tag = any_tag ? engine::kAnyTag : static_cast<engine::Tag>(options.tag),
           .dtype = array.dtype(),
           .order = array.order(),
           .count = array.count(),
-          .allows_shorter = options.allow_shorter};
+          .allows_shorter = options.allow_shorter,
+          .allows_longer = options.allow_longer,
+          .synchronous = options.synchronous};
 }
 
 // For calls that do not report the received message's envelope.
@@ -113,9 +132,8 @@ void require_plain(const MessageOptions& options) {
   if (options.tag == kAnyTag) {
     throw InvalidArgument("tag is -1, any, which is for recv, recv_async and probe");
   }
-  if (options.allow_shorter) {
-    throw InvalidArgument("allow_shorter is for recv and recv_async");
-  }
+  refuse_options_of_receives(options);
+  if (options.synchronous) throw InvalidArgument("synchronous is for send and send_async");
 }
 
 Received nothing_received(DType dtype, const MessageOptions& options) {
@@ -128,7 +146,7 @@ Envelope probed(CommunicatorImpl& impl, int source, const MessageOptions& option
     throw InvalidArgument(
         "stream is given, but a probe tells of messages onto the host; leave it out");
   }
-  if (options.allow_shorter) throw InvalidArgument("allow_shorter is for recv and recv_async");
+  refuse_options_of_receives(options);
   return envelope(impl, source, false, ConstArrayView(nullptr, 0, DType::kUInt8), options);
 }
 

@@ -118,12 +118,12 @@ void LocalPointToPoint::fill(Expected& expected, Sent& message) {
   taken_from_.push_back(message.source);
   expected.received = message.to;
   expected.received.peer = message.source;
-  const bool whole = from.allows_shorter ? message.bytes.size() <= expected.bytes.size()
-                                         : message.bytes.size() == expected.bytes.size();
+  const std::size_t bytes = std::min(message.bytes.size(), expected.bytes.size());
+  const bool whole =
+      (from.allows_longer || bytes == message.bytes.size()) &&
+      (from.allows_shorter || bytes == expected.bytes.size());
   const bool fits = engine::is_alike(from, message.to) && whole;
-  if (fits && !message.bytes.empty()) {
-    std::memcpy(expected.bytes.data(), message.bytes.data(), message.bytes.size());
-  }
+  if (fits && bytes != 0) std::memcpy(expected.bytes.data(), message.bytes.data(), bytes);
   if (!fits) message.wanted = from;
   expected.state = fits ? Expected::State::kFilled : Expected::State::kRefused;
   // After this store the sender may reuse the message. Pairs with test.

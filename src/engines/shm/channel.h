@@ -31,7 +31,7 @@ enum class RecordType : std::uint8_t {
   kBegin,    // a longer message, whose bytes follow at once
   kRequest,  // a message too long to send unasked; its bytes follow a grant, or the receiver reads
              // them where the payload, an ArrayOffer, says
-  kGrant,    // the reader of message `id` is ready for its bytes
+  kGrant,    // the reader of message `id` is ready for its first `count` bytes
   kRead,     // the reader of message `id` has read its bytes from the sender's memory
   kBulk,     // bytes of message `id`, after kBegin or kGrant
   kRefuse,   // the reader of message `id` expected something else, or gave up
@@ -46,7 +46,7 @@ struct RecordHeader {
   std::uint8_t order = 0;
   std::uint32_t bytes = 0;  // bytes of the payload; `write` sets it
   std::uint64_t tag = 0;
-  std::uint64_t count = 0;  // elements of the message
+  std::uint64_t count = 0;  // elements of the message; bytes of a grant
   std::uint32_t id = 0;     // the sender's number for the message
   // position of the payload in the ring, if not in the record; `write` sets it
   std::uint32_t at = 0;

@@ -63,9 +63,12 @@ void ShmPointToPoint::take(int rank, const RingChannel::Record& record) {
       Slot& message = slots_[*at];
       end_offer(rank, message);
       if (record.header.type == RecordType::kGrant) {
+        message.bytes = std::min<std::size_t>(message.bytes, record.header.count);
+      }
+      if (record.header.type == RecordType::kGrant && message.bytes != 0) {
         message.state = Slot::State::kStreaming;
         peer.streaming.push_back(*at);
-      } else if (record.header.type == RecordType::kRead) {
+      } else if (record.header.type != RecordType::kRefuse) {
         message.received = message.envelope;
         end(message);
       } else {
@@ -109,20 +112,26 @@ void ShmPointToPoint::match(int rank,
   slot.received = message.envelope;
   slot.id = message.id;
   const bool alike = engine::is_alike(slot.envelope, message.envelope);
-  if (alike && message.envelope.count < slot.envelope.count) {
-    slot.bytes = message.envelope.count * size_of(message.envelope.dtype);
-  }
-  const bool whole = message.type != RecordType::kEager || payload.bytes.size() == slot.bytes;
+  const std::size_t sent = message.envelope.count * size_of(message.envelope.dtype);
+  if (alike) slot.bytes = std::min(slot.bytes, sent);  // what is longer is not kept
+  const bool whole = message.type != RecordType::kEager || payload.bytes.size() == sent;
   if (!alike || !whole) {
     end(slot, Slot::State::kMismatch);
     if (requested) note(rank, header_of(RecordType::kRefuse, slot.envelope, message.id));
     return;
   }
   if (message.type == RecordType::kEager) {
-    payload.copy_to(slot.to, core::Stores::kCached);
+    payload.part(0, slot.bytes).copy_to(slot.to, core::Stores::kCached);
     end(slot);
     return;
   }
+  if (requested && slot.bytes == 0) {
+    end(slot);
+    note(rank, {.type = RecordType::kGrant, .count = 0, .id = message.id});
+    return;
+  }
+  // A sender that asked sends as much as there is room for; another one sends all.
+  slot.incoming = requested ? slot.bytes : sent;
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
   slot.state = Slot::State::kReceiving;
   slot.offer = {};
@@ -135,7 +144,7 @@ void ShmPointToPoint::match(int rank,
   }
   peer.receiving.push_back(receive);
   if (requested) {
-    note(rank, {.type = RecordType::kGrant, .id = message.id});
+    note(rank, {.type = RecordType::kGrant, .count = slot.bytes, .id = message.id});
   } else {
     take_piece(peer, receive, payload);
   }
@@ -163,7 +172,7 @@ bool ShmPointToPoint::read_arrays(int rank) {
   } else {
     slot.moved = 0;
     peer.receiving.push_back(receive);
-    note(rank, {.type = RecordType::kGrant, .id = slot.id});
+    note(rank, {.type = RecordType::kGrant, .count = slot.bytes, .id = slot.id});
   }
   return true;
 }
@@ -193,10 +202,15 @@ void ShmPointToPoint::take_bulk(Peer& peer, const RingChannel::Record& record) {
 
 void ShmPointToPoint::take_piece(Peer& peer, std::uint32_t receive, const Staged& piece) {
   Slot& slot = slots_[receive];
-  const std::size_t length = std::min(piece.bytes.size(), slot.bytes - slot.moved);
-  piece.part(0, length).copy_to(slot.to + slot.moved, stores_for(slot.bytes));
-  slot.moved += length;
-  if (slot.moved == slot.bytes) {
+  const std::size_t came = std::min(piece.bytes.size(), slot.incoming - slot.moved);
+  const std::size_t room = slot.bytes - std::min(slot.bytes, slot.moved);
+  const std::size_t length = std::min(came, room);
+  if (length != 0) {
+    piece.part(0, length).copy_to(slot.to + slot.moved, stores_for(slot.bytes));
+  }
+  // A cut receive, too, ends with the message: until then the sender needs this rank to read.
+  slot.moved += came;
+  if (slot.moved == slot.incoming) {
     end(slot);
     std::erase(peer.receiving, receive);
   }

@@ -43,7 +43,8 @@ bool is_eager(std::size_t message, std::size_t ring) {
   return message <= std::min(kEagerBytes, ring / 4);
 }
 
-RecordType type_of(std::size_t message, std::size_t ring, bool in_turns) {
+RecordType type_of(const Envelope& to, std::size_t message, std::size_t ring, bool in_turns) {
+  if (to.synchronous) return RecordType::kRequest;
   if (is_eager(message, ring)) return RecordType::kEager;
   const std::size_t unasked = in_turns ? kUnaskedInTurns : kUnaskedBytes;
   return message <= std::min(unasked, ring / 2) ? RecordType::kBegin : RecordType::kRequest;
@@ -99,7 +100,7 @@ std::uint32_t ShmPointToPoint::allocate() {
 
 MessageId ShmPointToPoint::send(const Envelope& to, std::span<const std::byte> bytes) {
   Peer& peer = peers_[static_cast<std::size_t>(to.peer)];
-  if (peer.is_idle() && is_eager(bytes.size(), peer.out.capacity()) &&
+  if (peer.is_idle() && !to.synchronous && is_eager(bytes.size(), peer.out.capacity()) &&
       write_eager(to, ++next_id_, bytes)) {
     control_.ring(to.peer);
     return engine::kComplete;
@@ -249,7 +250,8 @@ bool ShmPointToPoint::write_queued(int rank) {
   while (!peer.queued.empty()) {
     const std::uint32_t index = peer.queued.front();
     Slot& message = slots_[index];
-    const RecordType type = type_of(message.bytes, peer.out.capacity(), in_turns);
+    const RecordType type =
+        type_of(message.envelope, message.bytes, peer.out.capacity(), in_turns);
     if (type == RecordType::kEager) {
       if (!write_eager(message.envelope, message.id, {message.from, message.bytes})) break;
       message.received = message.envelope;
@@ -298,6 +300,7 @@ bool ShmPointToPoint::write_streams(int rank) {
 ArrayOffer ShmPointToPoint::offer(Peer& peer, const Slot& message) noexcept {
   const base::SingleCopy wanted = control_.host().single_copy();
   if (wanted == base::SingleCopy::kNever) return {};
+  if (is_eager(message.bytes, peer.out.capacity())) return {};
   if (wanted == base::SingleCopy::kWhereQuicker && peer.out.is_near()) return {};
   if (!os::others_may_read(message.from, message.bytes)) return {};
   constexpr std::uint64_t kNotZero = std::uint64_t{1} << 32;

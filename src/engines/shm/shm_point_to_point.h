@@ -54,8 +54,9 @@ class ShmPointToPoint final : public engine::PointToPoint {
     engine::Envelope received;  // as the other side passed it
     const std::byte* from = nullptr;
     std::byte* to = nullptr;
-    std::size_t bytes = 0;
-    std::size_t moved = 0;
+    std::size_t bytes = 0;     // of the message; of a receive: what is stored
+    std::size_t incoming = 0;  // of a receive: what is sent
+    std::size_t moved = 0;     // bytes that have gone or come
     std::uint32_t id = 0;  // the sender's number for the message
     ArrayOffer offer;      // where its bytes can be read; ticket 0: they cannot
   };

@@ -14,6 +14,8 @@ namespace {
 // The number of bytes that is acknowledged by a message of its own. Fewer bytes are acknowledged
 // with the next message.
 constexpr std::size_t kAcknowledgeFrom = std::size_t{2} << 20;
+// Elements of a message that is longer than its receive. All of it needs memory here.
+constexpr std::uint64_t kMostCut = std::uint64_t{1} << 32;
 
 }  // namespace
 
@@ -110,9 +112,15 @@ void UcxPointToPoint::match(std::uint32_t receive,
   message.id = header.id;
   const bool requested = header.type == PacketType::kRequest;
   if (!requested) acknowledge(header.source, payload.size());
-  const bool alike = engine::is_alike(message.envelope, message.received);
+  const bool alike = engine::is_alike(message.envelope, message.received) &&
+                     (header.count <= message.envelope.count || header.count <= kMostCut);
   if (alike && header.count < message.envelope.count) {
     message.bytes = header.count * size_of(message.received.dtype);
+  } else if (alike && header.count > message.envelope.count) {
+    message.cut = {message.to, message.bytes};
+    message.bytes = header.count * size_of(message.received.dtype);
+    message.held.resize(message.bytes);
+    message.to = message.held.data();
   }
   const bool reachable = members_.memory == MemoryKind::kHost ||
                          (requested && header.direct != 0) || message.bytes == 0;

@@ -1,6 +1,7 @@
 #include "engines/ucx/ucx_point_to_point.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace hocket::engines::ucx {
@@ -83,7 +84,7 @@ MessageId UcxPointToPoint::send(const Envelope& to, std::span<const std::byte> b
   const int rank = world(to.peer);
   const bool direct =
       members_.memory == MemoryKind::kCuda || fabric_->moves_directly(rank, bytes.size());
-  const bool eager = !direct && bytes.size() <= kUnaskedBytes &&
+  const bool eager = !direct && !to.synchronous && bytes.size() <= kUnaskedBytes &&
                      receiver.unacknowledged + bytes.size() <= kMostUnacknowledged;
   MessageHeader piece = header(eager ? PacketType::kEager : PacketType::kRequest, to, ++next_id_);
   piece.number = receiver.next_out++;
@@ -177,6 +178,9 @@ bool UcxPointToPoint::test(MessageId id, Envelope* received) {
   const bool left = message.state == Slot::State::kLeaving && *message.left == 0;
   if (message.state != Slot::State::kDone && !moved && !left) return false;
   if (moved && message.taker != nullptr) message.taker->take(0, message.held);
+  if (!message.cut.empty()) {
+    std::memcpy(message.cut.data(), message.held.data(), message.cut.size());
+  }
   if (received != nullptr) *received = message.received;
   free(static_cast<std::uint32_t>(id));
   return true;

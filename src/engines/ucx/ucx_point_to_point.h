@@ -70,7 +70,8 @@ class UcxPointToPoint final : public engine::PointToPoint, private Port {
     const std::byte* from = nullptr;
     std::byte* to = nullptr;
     engine::Taker* taker = nullptr;  // receive: consumes the bytes, instead of `to`
-    std::vector<std::byte> held;     // for a taker: memory that UCX receives into
+    std::vector<std::byte> held;     // memory that is received into, for a taker or for `cut`
+    std::span<std::byte> cut;        // receive: gets the first bytes of a longer message
     std::size_t bytes = 0;
     std::size_t moved = 0;
     std::uint32_t id = 0;  // the sender's number for the message
