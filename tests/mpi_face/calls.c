@@ -73,6 +73,105 @@ static void test_messages(void) {
   CHECK(status.MPI_SOURCE == MPI_PROC_NULL);
 }
 
+// A message that is too long fails its receive alone.
+static void test_truncation(void) {
+  const int right = (rank + 1) % size, left = (rank + size - 1) % size;
+  const int lengths[] = {1, 100, 5000, 200000};
+  for (int k = 0; k < 4; ++k) {
+    const int length = lengths[k], room = length / 2;
+    int* sent = malloc(sizeof(int) * (size_t)length);
+    int* got = malloc(sizeof(int) * (size_t)length);
+    for (int i = 0; i < length; ++i) {
+      sent[i] = rank * 1000000 + i;
+      got[i] = -1;
+    }
+    MPI_Request requests[2];
+    MPI_Status statuses[2], status;
+    int count = -1;
+    CHECK(MPI_Irecv(got, room, MPI_INT, left, k, MPI_COMM_WORLD, &requests[0]) == MPI_SUCCESS);
+    CHECK(MPI_Isend(sent, length, MPI_INT, right, k, MPI_COMM_WORLD, &requests[1]) == MPI_SUCCESS);
+    CHECK(error_class(MPI_Waitall(2, requests, statuses)) == MPI_ERR_IN_STATUS);
+    CHECK(error_class(statuses[0].MPI_ERROR) == MPI_ERR_TRUNCATE);
+    CHECK(statuses[1].MPI_ERROR == MPI_SUCCESS);
+    for (int i = 0; i < length; ++i) CHECK(got[i] == (i < room ? left * 1000000 + i : -1));
+    // The next message is whole, also where its receive blocks.
+    CHECK(MPI_Isend(sent, length, MPI_INT, right, k, MPI_COMM_WORLD, &requests[0]) == MPI_SUCCESS);
+    CHECK(MPI_Recv(got, length, MPI_INT, left, k, MPI_COMM_WORLD, &status) == MPI_SUCCESS);
+    CHECK(MPI_Get_count(&status, MPI_INT, &count) == MPI_SUCCESS && count == length);
+    for (int i = 0; i < length; ++i) CHECK(got[i] == left * 1000000 + i);
+    CHECK(MPI_Wait(&requests[0], MPI_STATUS_IGNORE) == MPI_SUCCESS);
+    free(sent);
+    free(got);
+  }
+}
+
+// A synchronous send has not ended while nobody receives, however short it is.
+static void test_synchronous(void) {
+  const int right = (rank + 1) % size, left = (rank + size - 1) % size;
+  for (int length = 0; length <= 100000; length = length * 100 + 10) {
+    int* sent = calloc((size_t)length + 1, sizeof(int));
+    int* got = calloc((size_t)length + 1, sizeof(int));
+    sent[0] = rank + 1;
+    MPI_Request request;
+    int flag = 1;
+    CHECK(MPI_Issend(sent, length, MPI_INT, right, 2, MPI_COMM_WORLD, &request) == MPI_SUCCESS);
+    CHECK(MPI_Test(&request, &flag, MPI_STATUS_IGNORE) == MPI_SUCCESS && !flag);
+    CHECK(MPI_Barrier(MPI_COMM_WORLD) == MPI_SUCCESS);
+    CHECK(MPI_Test(&request, &flag, MPI_STATUS_IGNORE) == MPI_SUCCESS && !flag);
+    CHECK(MPI_Barrier(MPI_COMM_WORLD) == MPI_SUCCESS);
+    CHECK(MPI_Recv(got, length, MPI_INT, left, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE) == 0);
+    CHECK(length == 0 || got[0] == left + 1);
+    CHECK(MPI_Wait(&request, MPI_STATUS_IGNORE) == MPI_SUCCESS);
+    free(sent);
+    free(got);
+  }
+}
+
+static void test_partitioned(void) {
+  const int right = (rank + 1) % size, left = (rank + size - 1) % size;
+  int sent[6], got[6], flag = 1;
+  MPI_Request requests[2];
+  CHECK(MPI_Psend_init(sent, 3, 2, MPI_INT, right, 4, MPI_COMM_WORLD, MPI_INFO_NULL,
+                       &requests[0]) == MPI_SUCCESS);
+  CHECK(MPI_Precv_init(got, 3, 2, MPI_INT, left, 4, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[1]) ==
+        MPI_SUCCESS);
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < 6; ++i) sent[i] = rank * 100 + round * 10 + i;
+    CHECK(MPI_Startall(2, requests) == MPI_SUCCESS);
+    CHECK(MPI_Pready(1, requests[0]) == MPI_SUCCESS);
+    CHECK(error_class(MPI_Pready(1, requests[0])) == MPI_ERR_ARG);
+    CHECK(MPI_Test(&requests[0], &flag, MPI_STATUS_IGNORE) == MPI_SUCCESS && !flag);
+    CHECK(MPI_Pready_list(2, (int[]){2, 0}, requests[0]) == MPI_SUCCESS);
+    while (!flag) CHECK(MPI_Parrived(requests[1], 2, &flag) == MPI_SUCCESS);
+    CHECK(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE) == MPI_SUCCESS);
+    for (int i = 0; i < 6; ++i) CHECK(got[i] == left * 100 + round * 10 + i);
+  }
+  CHECK(MPI_Request_free(&requests[0]) == MPI_SUCCESS);
+  CHECK(MPI_Request_free(&requests[1]) == MPI_SUCCESS);
+}
+
+static void test_sessions(void) {
+  MPI_Session session;
+  MPI_Group group;
+  MPI_Comm comm;
+  int sets = 0, length = 0, sum = 0, members = 0;
+  char name[32];
+  CHECK(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session) == MPI_SUCCESS);
+  CHECK(MPI_Session_get_num_psets(session, MPI_INFO_NULL, &sets) == MPI_SUCCESS && sets == 2);
+  CHECK(MPI_Session_get_nth_pset(session, MPI_INFO_NULL, 0, &length, NULL) == MPI_SUCCESS);
+  CHECK(length == (int)strlen("mpi://WORLD") + 1);
+  CHECK(MPI_Session_get_nth_pset(session, MPI_INFO_NULL, 0, &length, name) == MPI_SUCCESS);
+  CHECK(strcmp(name, "mpi://WORLD") == 0);
+  CHECK(error_class(MPI_Group_from_session_pset(session, "mpi://none", &group)) == MPI_ERR_ARG);
+  CHECK(MPI_Group_from_session_pset(session, name, &group) == MPI_SUCCESS);
+  CHECK(MPI_Comm_create_from_group(group, "a tag", MPI_INFO_NULL, MPI_ERRORS_RETURN, &comm) == 0);
+  CHECK(MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, comm) == MPI_SUCCESS);
+  CHECK(sum == size * (size - 1) / 2);
+  CHECK(MPI_Group_size(group, &members) == MPI_SUCCESS && members == size);
+  CHECK(MPI_Comm_free(&comm) == MPI_SUCCESS && MPI_Group_free(&group) == MPI_SUCCESS);
+  CHECK(MPI_Session_finalize(&session) == MPI_SUCCESS && session == MPI_SESSION_NULL);
+}
+
 static void test_persistent(void) {
   const int right = (rank + 1) % size, left = (rank + size - 1) % size;
   int out = 0, in = -1;
@@ -272,6 +371,10 @@ int main(int argc, char** argv) {
   test_communicators();
   test_attributes();
   test_errors();
+  test_truncation();
+  test_synchronous();
+  test_partitioned();
+  test_sessions();
   CHECK(MPI_Finalize() == MPI_SUCCESS);
   return 0;
 }

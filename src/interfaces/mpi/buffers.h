@@ -1,6 +1,7 @@
 // A program's buffers as bytes, which hocket's calls take.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -47,7 +48,8 @@ struct Space {
 
   ArrayView view() const noexcept { return {data, static_cast<std::size_t>(bytes), DType::kUInt8}; }
   void take(std::uint64_t came) const {
-    if (copy != nullptr) type->unpack_part(copy->data(), 0, static_cast<std::int64_t>(came), user);
+    const std::int64_t kept = std::min(bytes, static_cast<std::int64_t>(came));
+    if (copy != nullptr) type->unpack_part(copy->data(), 0, kept, user);
   }
 };
 Space incoming(void* buffer, std::int64_t count, MPI_Datatype type);

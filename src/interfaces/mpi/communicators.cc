@@ -68,6 +68,7 @@ std::shared_ptr<Comm> derive(Comm& parent, Communicator net, std::uint32_t conte
   made->world = parent.world;
   made->net = share(std::move(net));
   made->errhandler = parent.errhandler;
+  made->session = parent.session;
   made->context = context;
   set_groups(*made, parent);
   if (parent.is_inter()) {
@@ -269,6 +270,7 @@ void Comm_create_from_group(MPI_Group group,
   *newcomm = MPI_COMM_NULL;
   if (g.members.empty()) return;
   auto made = join(g.members, meeting_of(stringtag, g.members));
+  made->session = g.session;
   set_handler(*made, errhandler);
   *newcomm = publish(std::move(made));
 }

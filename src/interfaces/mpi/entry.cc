@@ -13,7 +13,7 @@ namespace hocket::mpi {
 
 void require_running() {
   const auto phase = process().phase.load(std::memory_order_relaxed);
-  if (phase == Process::Phase::kRunning) return;
+  if (phase == Process::Phase::kRunning || process().is_running()) return;
   fail(MPI_ERR_OTHER,
        phase == Process::Phase::kBefore ? "it was called before MPI_Init"
                                         : "it was called after MPI_Finalize");
@@ -34,22 +34,35 @@ void abort_job(const std::shared_ptr<Comm>& comm, const std::string& why, int co
 
 namespace {
 
+// The communicator to which an error counts that belongs to no other one.
+std::shared_ptr<Comm> comm_told(const Scope& scope) {
+  auto comm = process().comms.share(scope.comm);
+  return comm != nullptr ? comm : process().comms.share(MPI_COMM_SELF);
+}
+
+}  // namespace
+
 int tell_handler(const char* function, const Scope& scope, int code) {
   Process& p = process();
-  if (p.phase != Process::Phase::kRunning) {
+  if (!p.is_running()) {
     abort_job(nullptr, std::string(function) + ": " + text_of(code), class_of(code));
   }
   if (scope.returns) return code;
-  auto comm = p.comms.share(scope.comm);
-  if (comm == nullptr) comm = p.comms.share(MPI_COMM_SELF);
-  const auto handler = comm->errhandler;
+  const auto session = p.sessions.share(scope.session);
+  const auto comm = comm_told(scope);
+  const auto handler = session != nullptr ? session->errhandler : comm->errhandler;
   switch (handler->kind) {
     case Errhandler::Kind::kReturn:
       return code;
     case Errhandler::Kind::kUser: {
-      MPI_Comm handle = comm->handle;
       int told = code;
-      handler->function(&handle, &told);
+      if (session != nullptr && handler->of_sessions != nullptr) {
+        MPI_Session handle = scope.session;
+        handler->of_sessions(&handle, &told);
+      } else if (session == nullptr && handler->function != nullptr) {
+        MPI_Comm handle = comm->handle;
+        handler->function(&handle, &told);
+      }
       return code;
     }
     case Errhandler::Kind::kFatal:
@@ -61,7 +74,19 @@ int tell_handler(const char* function, const Scope& scope, int code) {
             class_of(code));
 }
 
-}  // namespace
+MPI_Errhandler handle_of_handler(const std::shared_ptr<Errhandler>& handler) {
+  switch (handler->kind) {
+    case Errhandler::Kind::kFatal:
+      return MPI_ERRORS_ARE_FATAL;
+    case Errhandler::Kind::kAbort:
+      return MPI_ERRORS_ABORT;
+    case Errhandler::Kind::kReturn:
+      return MPI_ERRORS_RETURN;
+    case Errhandler::Kind::kUser:
+      break;
+  }
+  return process().errhandlers.add(handler);
+}
 
 int caught(const char* function, const Scope& scope) noexcept {
   return tell_handler(function, scope, code_of_caught());
@@ -79,6 +104,8 @@ void fill(MPI_Status* status, const Outcome& outcome) noexcept {
   if (status == MPI_STATUS_IGNORE) return;
   status->MPI_SOURCE = outcome.source;
   status->MPI_TAG = outcome.tag;
+  // An empty status has no error; other calls that complete one request leave the field alone.
+  if (outcome.source == MPI_ANY_SOURCE) status->MPI_ERROR = MPI_SUCCESS;
   set_bytes(*status, outcome.bytes, outcome.cancelled);
 }
 
@@ -143,21 +170,7 @@ void Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler errhandler) {
   c.errhandler = std::move(handler);
 }
 void Comm_get_errhandler(MPI_Comm comm, MPI_Errhandler* errhandler) {
-  const auto handler = comm_of(comm).errhandler;
-  switch (handler->kind) {
-    case Errhandler::Kind::kFatal:
-      *errhandler = MPI_ERRORS_ARE_FATAL;
-      return;
-    case Errhandler::Kind::kAbort:
-      *errhandler = MPI_ERRORS_ABORT;
-      return;
-    case Errhandler::Kind::kReturn:
-      *errhandler = MPI_ERRORS_RETURN;
-      return;
-    case Errhandler::Kind::kUser:
-      *errhandler = process().errhandlers.add(handler);
-      return;
-  }
+  *errhandler = handle_of_handler(comm_of(comm).errhandler);
 }
 void Errhandler_free(MPI_Errhandler* errhandler) {
   require(process().errhandlers.find(*errhandler) != nullptr,

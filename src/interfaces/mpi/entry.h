@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "interfaces/mpi/failure.h"
+#include "interfaces/mpi/objects.h"
 #include "interfaces/mpi/pending.h"
 
 namespace hocket::mpi {
@@ -15,6 +16,7 @@ namespace hocket::mpi {
 struct Scope {
   MPI_Comm comm = MPI_COMM_NULL;
   bool returns = false;  // files: errors are returned
+  MPI_Session session = MPI_SESSION_NULL;
   static Scope of_files() noexcept { return {MPI_COMM_NULL, true}; }
 };
 
@@ -22,6 +24,10 @@ void require_running();
 // Reports the exception that is being handled to the error handler, and returns its code.
 int caught(const char* function, const Scope& scope) noexcept;
 int not_carried(const char* function, const Scope& scope) noexcept;
+// Reports an error to the handler of its scope, and returns its code if the handler returns.
+int tell_handler(const char* function, const Scope& scope, int code);
+// The handle that a program gets of a handler: a predefined one, or a new one.
+MPI_Errhandler handle_of_handler(const std::shared_ptr<Errhandler>& handler);
 
 template <typename F>
 int guarded(const char* function, const Scope& scope, F&& f) noexcept {
@@ -48,6 +54,10 @@ int guarded_always(const char* function, const Scope& scope, F&& f) noexcept {
 void complete(Pending pending, MPI_Status* status);
 void hand_out(MPI_Request* request, Pending pending, const Scope& scope);
 void hand_out_persistent(MPI_Request* request, std::function<Pending()> begin, const Scope& scope);
+
+// Begins a partitioned message, or waits for its partitions.
+Pending start_partitions(Request& request);
+bool has_missing_partitions(const Request& request);
 
 void fill(MPI_Status* status, const Outcome& outcome) noexcept;
 

@@ -122,7 +122,8 @@ int class_of(int code) {
 std::string text_of(int code) {
   if (is_of_program(code)) {
     const std::lock_guard lock(added().mutex);
-    return added().texts[code];
+    const auto found = added().texts.find(code);
+    return found == added().texts.end() ? std::string() : found->second;
   }
   if (!is_known(code)) fail(MPI_ERR_ARG, "errorcode is no error code: " + std::to_string(code));
   if (code == MPI_SUCCESS) return "MPI_SUCCESS: no error";

@@ -244,7 +244,11 @@ def calls_header(interface: Interface) -> str:
 def scope(f: Function) -> str:
     for p in f.parameters:
         if p.type in REPORTING:
-            return {"MPI_Comm": f"Scope{{{p.name}}}", "MPI_File": "Scope::of_files()"}.get(p.type, "Scope{}")
+            return {
+                "MPI_Comm": f"Scope{{{p.name}}}",
+                "MPI_File": "Scope::of_files()",
+                "MPI_Session": f"Scope{{.session = {p.name}}}",
+            }.get(p.type, "Scope{}")
     if f.name.startswith("File_"):
         return "Scope::of_files()"
     return "Scope{}"

@@ -35,7 +35,7 @@ struct BufferedSends {
 
 namespace {
 
-enum class Mode { kStandard, kBuffered };
+enum class Mode { kStandard, kBuffered, kSynchronous };
 
 void check_destination(const Comm& comm, int destination, int tag) {
   if (destination < 0 || destination >= static_cast<int>(comm.peers().members.size())) {
@@ -66,13 +66,31 @@ Outcome outcome_of(const Comm& comm, const Received& received) {
       .source = received.source - comm.first_peer(), .tag = received.tag, .bytes = received.count};
 }
 
+// Of a longer message, as much has been stored as there is room for.
+void note_truncation(Outcome& outcome, std::int64_t room) {
+  if (outcome.bytes <= static_cast<std::uint64_t>(room)) return;
+  outcome.code = code_with_text(MPI_ERR_TRUNCATE,
+                                "the message has " + std::to_string(outcome.bytes) +
+                                    " bytes, and there is room for " + std::to_string(room));
+  outcome.bytes = static_cast<std::uint64_t>(room);
+}
+
+Outcome outcome_of(const Comm& comm, const Received& received, const Space& space) {
+  space.take(received.count);
+  Outcome outcome = outcome_of(comm, received);
+  note_truncation(outcome, space.bytes);
+  return outcome;
+}
+
 BufferedSends& buffered() {
   static BufferedSends& made = *new BufferedSends();  // NOLINT: it outlives what is destroyed
   return made;
 }
-// That of a communicator, where it has one.
+// The buffer of a communicator, or of its session, where that has one.
 BufferedSends& buffered(const Comm& comm) {
-  return comm.buffered != nullptr ? *comm.buffered : buffered();
+  if (comm.buffered != nullptr) return *comm.buffered;
+  if (comm.session != nullptr && comm.session->buffered != nullptr) return *comm.session->buffered;
+  return buffered();
 }
 
 void send_buffered(Comm& comm, Sent what, int destination, int tag) {
@@ -119,13 +137,14 @@ Pending send(How how,
     send_buffered(comm, std::move(what), destination, tag);
     return {};
   }
+  const MessageOptions options{.tag = tag, .synchronous = mode == Mode::kSynchronous};
   if (is_direct(how)) {
-    comm.net->send(what.view(), destination, {.tag = tag});
+    comm.net->send(what.view(), destination, options);
     return {};
   }
   Pending pending;
   const std::lock_guard lock(comm.starting);
-  pending.work = comm.net->send_async(what.view(), destination, {.tag = tag});
+  pending.work = comm.net->send_async(what.view(), destination, options);
   pending.waits = true;
   if (what.copy != nullptr) pending.finish = [kept = what.copy](Outcome&) {};
   return pending;
@@ -149,16 +168,11 @@ Pending recv(How how,
   Comm& comm = comm_of(handle);
   if (source == MPI_PROC_NULL) return received_already(kFromNobody);
   const int from = source_in_net(comm, source);
-  const MessageOptions options{.tag = tag_in_net(tag), .allow_shorter = true};
+  const MessageOptions options{
+      .tag = tag_in_net(tag), .allow_shorter = true, .allow_longer = true};
   const Space space = incoming(buf, count, datatype);
   if (is_direct(how)) {
-    try {
-      const Received received = comm.net->recv(space.view(), from, options);
-      space.take(received.count);
-      return received_already(outcome_of(comm, received));
-    } catch (const Mismatch& e) {
-      fail(MPI_ERR_TRUNCATE, e.what());
-    }
+    return received_already(outcome_of(comm, comm.net->recv(space.view(), from, options), space));
   }
   Pending pending;
   pending.is_receive = true;
@@ -168,8 +182,7 @@ Pending recv(How how,
   }
   pending.waits = true;
   pending.when_received = [&comm, space](const Received& received, Outcome& outcome) {
-    space.take(received.count);
-    outcome = outcome_of(comm, received);
+    outcome = outcome_of(comm, received, space);
   };
   return pending;
 }
@@ -244,7 +257,6 @@ Pending Rsend(How how,
               MPI_Comm comm) {
   return send(how, buf, count, datatype, dest, tag, comm, Mode::kStandard);
 }
-// Ends as a standard one does, when the buffer may be used again: docs/moving/mpi.md says so.
 Pending Ssend(How how,
               const void* buf,
               MPI_Count count,
@@ -252,7 +264,7 @@ Pending Ssend(How how,
               int dest,
               int tag,
               MPI_Comm comm) {
-  return send(how, buf, count, datatype, dest, tag, comm, Mode::kStandard);
+  return send(how, buf, count, datatype, dest, tag, comm, Mode::kSynchronous);
 }
 Pending Bsend(How how,
               const void* buf,
@@ -366,12 +378,9 @@ Pending Mrecv(How, void* buf, MPI_Count count, MPI_Datatype datatype, MPI_Messag
   const Datatype& type = type_of(datatype);
   const std::int64_t room = bytes_of(type, count);
   Outcome outcome = taken->outcome;
-  const auto came = std::min<std::int64_t>(room, static_cast<std::int64_t>(taken->bytes.size()));
-  if (came > 0) type.unpack_part(taken->bytes.data(), 0, came, buf);
-  if (static_cast<std::int64_t>(taken->bytes.size()) > room) {
-    outcome.code = code_with_text(MPI_ERR_TRUNCATE,
-                                  "the message has " + std::to_string(taken->bytes.size()) +
-                                      " bytes, and there is room for " + std::to_string(room));
+  note_truncation(outcome, room);
+  if (outcome.bytes > 0) {
+    type.unpack_part(taken->bytes.data(), 0, static_cast<std::int64_t>(outcome.bytes), buf);
   }
   return received_already(outcome);
 }
@@ -396,10 +405,23 @@ void detach(BufferedSends& all, void* buffer_addr, CountOut size) {
   all.size = 0;
   all.automatic = false;
 }
-BufferedSends& attached(MPI_Comm comm) {
-  Comm& of = comm_of(comm);
-  require(of.buffered != nullptr, MPI_ERR_BUFFER, "comm has no buffer attached");
+// Of a communicator or a session.
+template <typename Object>
+BufferedSends& attached(Object& of) {
+  require(of.buffered != nullptr, MPI_ERR_BUFFER, "no buffer is attached to it");
   return *of.buffered;
+}
+template <typename Object>
+void attach_to(Object& of, void* buffer, std::int64_t size) {
+  require(of.buffered == nullptr, MPI_ERR_BUFFER, "it has a buffer attached already");
+  auto made = std::make_shared<BufferedSends>();
+  attach(*made, buffer, size);
+  of.buffered = std::move(made);
+}
+template <typename Object>
+void detach_from(Object& of, void* buffer_addr, CountOut size) {
+  detach(attached(of), buffer_addr, size);
+  of.buffered = nullptr;
 }
 }  // namespace
 
@@ -411,19 +433,26 @@ void Buffer_iflush(MPI_Request* request) {
   hand_out(request, {}, {});
 }
 void Comm_attach_buffer(MPI_Comm comm, void* buffer, MPI_Count size) {
-  Comm& of = comm_of(comm);
-  require(of.buffered == nullptr, MPI_ERR_BUFFER, "comm has a buffer attached already");
-  of.buffered = std::make_shared<BufferedSends>();
-  attach(*of.buffered, buffer, size);
+  attach_to(comm_of(comm), buffer, size);
 }
 void Comm_detach_buffer(MPI_Comm comm, void* buffer_addr, CountOut size) {
-  detach(attached(comm), buffer_addr, size);
-  comm_of(comm).buffered = nullptr;
+  detach_from(comm_of(comm), buffer_addr, size);
 }
-void Comm_flush_buffer(MPI_Comm comm) { flush(attached(comm)); }
+void Comm_flush_buffer(MPI_Comm comm) { flush(attached(comm_of(comm))); }
 void Comm_iflush_buffer(MPI_Comm comm, MPI_Request* request) {
-  flush(attached(comm));
+  flush(attached(comm_of(comm)));
   hand_out(request, {}, Scope{comm});
+}
+void Session_attach_buffer(MPI_Session session, void* buffer, MPI_Count size) {
+  attach_to(session_of(session), buffer, size);
+}
+void Session_detach_buffer(MPI_Session session, void* buffer_addr, CountOut size) {
+  detach_from(session_of(session), buffer_addr, size);
+}
+void Session_flush_buffer(MPI_Session session) { flush(attached(session_of(session))); }
+void Session_iflush_buffer(MPI_Session session, MPI_Request* request) {
+  flush(attached(session_of(session)));
+  hand_out(request, {}, Scope{.session = session});
 }
 
 }  // namespace hocket::mpi::call

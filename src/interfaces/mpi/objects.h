@@ -17,9 +17,12 @@
 
 namespace hocket::mpi {
 
+struct Session;
+
 // A value: processes, by their ranks in MPI_COMM_WORLD.
 struct Group {
   std::vector<int> members;
+  std::shared_ptr<Session> session = {};  // of a group that a session named
   int find(int process) const noexcept;  // MPI_UNDEFINED: not in it
 };
 
@@ -32,6 +35,14 @@ struct Info {
 struct Errhandler {
   enum class Kind { kFatal, kAbort, kReturn, kUser } kind = Kind::kFatal;
   MPI_Comm_errhandler_function* function = nullptr;
+  MPI_Session_errhandler_function* of_sessions = nullptr;
+};
+
+struct BufferedSends;
+
+struct Session {
+  std::shared_ptr<Errhandler> errhandler;
+  std::shared_ptr<BufferedSends> buffered;  // where it has a buffer of its own
 };
 
 // Attributes of communicators, and of types: functions to copy and to delete one.
@@ -58,8 +69,6 @@ struct Topology {
   bool is_weighted = false;
 };
 
-struct BufferedSends;
-
 // A communicator of MPI over one of hocket's; of an intercommunicator, over one of both groups.
 struct Comm {
   MPI_Comm handle = MPI_COMM_NULL;
@@ -79,6 +88,7 @@ struct Comm {
   Attributes attributes;
   std::shared_ptr<Topology> topology;
   std::shared_ptr<BufferedSends> buffered;  // where it has a buffer of its own
+  std::shared_ptr<Session> session;         // whose buffer it uses else
   std::shared_ptr<Info> info = std::make_shared<Info>();
 
   int size() const noexcept { return static_cast<int>(local->members.size()); }
@@ -109,11 +119,20 @@ struct Message {  // one that was taken by Mprobe
   bool is_null = false;
 };
 
+// The parts of a partitioned message.
+struct Partitions {
+  bool sends = false;
+  std::mutex mutex;  // guards the next
+  std::vector<bool> is_ready;
+  std::atomic<int> missing{0};  // of a send: those that are not ready yet
+};
+
 struct Request {
   Pending now;
   bool active = true;
   std::function<Pending()> restart;  // of a persistent one
   std::shared_ptr<Comm> comm;
+  std::unique_ptr<Partitions> partitions;  // of a partitioned message
   bool is_general = false;  // the program completes it
   std::atomic<bool> completed{false};
   MPI_Grequest_query_function* query = nullptr;

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 
@@ -32,10 +33,10 @@ void make_predefined(Process& of) {
     of.ops.add_predefined(kNamedOps[i].handle,
                           std::make_shared<Op>(Op{.predefined = static_cast<int>(i)}));
   }
-  using Kind = Errhandler::Kind;
-  const std::pair<MPI_Errhandler, Kind> handlers[] = {{MPI_ERRORS_ARE_FATAL, Kind::kFatal},
-                                                      {MPI_ERRORS_ABORT, Kind::kAbort},
-                                                      {MPI_ERRORS_RETURN, Kind::kReturn}};
+  using Effect = Errhandler::Kind;
+  const std::pair<MPI_Errhandler, Effect> handlers[] = {{MPI_ERRORS_ARE_FATAL, Effect::kFatal},
+                                                      {MPI_ERRORS_ABORT, Effect::kAbort},
+                                                      {MPI_ERRORS_RETURN, Effect::kReturn}};
   for (const auto& [handle, kind] : handlers) {
     of.errhandlers.add_predefined(handle, std::make_shared<Errhandler>(Errhandler{.kind = kind}));
   }
@@ -46,17 +47,24 @@ void make_predefined(Process& of) {
   of.infos.add_predefined(MPI_INFO_ENV, std::make_shared<Info>());
 }
 
+void join_job(int thread_level) {
+  Process& p = process();
+  const std::lock_guard lock(p.joining);
+  p.thread_level = std::max(p.thread_level, thread_level);
+  if (p.world != nullptr) return;
+  p.world = std::make_shared<World>(init({.deadline = kForever}));
+  p.world->leave_at_exit();
+  make_predefined(p);
+  add_first_communicators(p);
+}
+
 void start(int required) {
   Process& p = process();
   if (p.phase != Process::Phase::kBefore) {
     fail(MPI_ERR_OTHER, "MPI has been initialized already, which is done once");
   }
-  p.thread_level = required;
+  join_job(required);
   p.main_thread = std::this_thread::get_id();
-  p.world = std::make_shared<World>(init({.deadline = kForever}));
-  p.world->leave_at_exit();
-  make_predefined(p);
-  add_first_communicators(p);
   p.phase = Process::Phase::kRunning;
 }
 
@@ -123,6 +131,13 @@ void Abi_get_version(int* abi_major, int* abi_minor) {
 #else
 void Abi_get_version(int* abi_major, int* abi_minor) { *abi_major = *abi_minor = -1; }
 #endif
+void Abi_get_info(MPI_Info* info) {
+  auto made = std::make_shared<Info>();
+  made->set("mpi_aint_size", std::to_string(sizeof(MPI_Aint)));
+  made->set("mpi_count_size", std::to_string(sizeof(MPI_Count)));
+  made->set("mpi_offset_size", std::to_string(sizeof(MPI_Offset)));
+  *info = process().infos.add(std::move(made));
+}
 
 double Wtime() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -141,6 +156,12 @@ void Alloc_mem(MPI_Aint size, MPI_Info, void* baseptr) {
   std::memcpy(baseptr, &made, sizeof made);
 }
 void Free_mem(void* base) { std::free(base); }
+// There is no Fortran interface.
+void Abi_get_fortran_info(MPI_Info* info) { *info = MPI_INFO_NULL; }
+// Of the hardware that hocket knows of, nothing has a name of MPI's.
+void Get_hw_resource_info(MPI_Info* hw_info) {
+  *hw_info = process().infos.add(std::make_shared<Info>());
+}
 void Pcontrol(const int, ...) {}
 
 }  // namespace hocket::mpi::call

@@ -18,6 +18,7 @@ struct Process {
   int thread_level = MPI_THREAD_SINGLE;
   std::thread::id main_thread;
 
+  std::mutex joining;
   std::shared_ptr<World> world;
   std::shared_ptr<Communicator>
       meetings;  // messages of those who make a communicator by themselves
@@ -31,6 +32,11 @@ struct Process {
   Handles<Message, MPI_Message> messages;
   Handles<Info, MPI_Info> infos;
   Handles<Errhandler, MPI_Errhandler> errhandlers;
+  Handles<Session, MPI_Session> sessions;
+  std::atomic<int> open_sessions{0};
+
+  // True between MPI_Init and MPI_Finalize, and in a session.
+  bool is_running() const noexcept { return phase == Phase::kRunning || open_sessions > 0; }
 
   std::mutex keyvals_mutex;
   std::map<int, std::shared_ptr<Keyval>> keyvals;
@@ -38,6 +44,8 @@ struct Process {
 };
 Process& process();
 
+// Makes this process a rank of the job, once.
+void join_job(int thread_level);
 void start(int required);
 void make_predefined(Process& of);
 
@@ -46,6 +54,7 @@ std::shared_ptr<Comm> shared_comm(MPI_Comm handle);
 const Datatype& type_of(MPI_Datatype handle);  // throws MPI_ERR_TYPE
 Type& type_object(MPI_Datatype handle);
 Group& group_of(MPI_Group handle);
+Session& session_of(MPI_Session handle);  // throws MPI_ERR_SESSION
 Op& op_of(MPI_Op handle);
 
 // Whether calls that block go straight to hocket's: no other thread begins one meanwhile.

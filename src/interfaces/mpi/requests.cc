@@ -33,12 +33,6 @@ void Pending::wait() {
   try {
     if (waits) work.wait();
     for (Work& other : others) other.wait();
-  } catch (const Mismatch& e) {
-    waits = false;
-    others.clear();
-    if (!is_receive) throw;
-    finish = nullptr;
-    fail(MPI_ERR_TRUNCATE, e.what());
   } catch (...) {
     waits = false;
     others.clear();
@@ -60,6 +54,7 @@ std::shared_ptr<Request> request_of(MPI_Request handle) {
 
 bool is_over(Request& request) {
   if (!request.active) return true;
+  if (has_missing_partitions(request)) return false;
   return request.is_general ? request.completed.load() : request.now.test();
 }
 
@@ -113,6 +108,7 @@ std::optional<Outcome> try_end(MPI_Request* handle) {
 Outcome wait_for(MPI_Request* handle) {
   const auto request = request_of(*handle);
   try {
+    while (has_missing_partitions(*request)) std::this_thread::sleep_for(kNap);
     if (request->active && !request->is_general) request->now.wait();
     while (!is_over(*request)) std::this_thread::sleep_for(kNap);
   } catch (...) {
@@ -181,18 +177,21 @@ class Several {
   int failed_ = MPI_SUCCESS;
 };
 
-// All that have ended, into indices and statuses; the number of them.
-int take_some(
-    int incount, MPI_Request* requests, int* indices, MPI_Status* statuses, Several& all) {
-  static_cast<void>(statuses);
+// Takes all requests that have ended, into indices and statuses, and returns their number. Those
+// that ended during the first pass are found in a second one.
+int take_some(int incount, MPI_Request* requests, int* indices, Several& all) {
   int found = 0;
-  for (int i = 0; i < incount; ++i) {
-    if (!is_active(requests[i])) continue;
-    if (const auto outcome = try_end(&requests[i])) {
-      all.add(found, *outcome);
-      indices[found++] = i;
+  const auto pass = [&] {
+    for (int i = 0; i < incount; ++i) {
+      if (!is_active(requests[i])) continue;
+      if (const auto outcome = try_end(&requests[i])) {
+        all.add(found, *outcome);
+        indices[found++] = i;
+      }
     }
-  }
+  };
+  pass();
+  if (found != 0) pass();
   return found;
 }
 
@@ -282,7 +281,7 @@ void Waitsome(
   *outcount = MPI_UNDEFINED;
   if (!has_active(incount, requests)) return;
   Several all(statuses);
-  while ((*outcount = take_some(incount, requests, indices, statuses, all)) == 0) {
+  while ((*outcount = take_some(incount, requests, indices, all)) == 0) {
     rest(incount, requests);
   }
   all.end();
@@ -293,7 +292,7 @@ void Testsome(
   *outcount = MPI_UNDEFINED;
   if (!has_active(incount, requests)) return;
   Several all(statuses);
-  *outcount = take_some(incount, requests, indices, statuses, all);
+  *outcount = take_some(incount, requests, indices, all);
   all.end();
 }
 
@@ -349,7 +348,7 @@ void Start(MPI_Request* request) {
   const auto found = request_of(*request);
   require(static_cast<bool>(found->restart), MPI_ERR_REQUEST, "request is not persistent");
   require(!found->active, MPI_ERR_REQUEST, "request has been started and not completed");
-  found->now = found->restart();
+  found->now = found->partitions != nullptr ? start_partitions(*found) : found->restart();
   found->active = true;
 }
 void Startall(int count, MPI_Request* requests) {

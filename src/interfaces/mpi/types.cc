@@ -54,6 +54,13 @@ MPI_Datatype hand_out(Result<DatatypePtr> made) {
 DatatypePtr old(MPI_Datatype handle) { return type_object(handle).type; }
 
 Form form_of(const Counts& counts) { return counts.is_narrow() ? Form::kInt : Form::kCount; }
+// Of a call without arrays: the envelope has ints if all values fit into them.
+Form form_of(std::initializer_list<MPI_Count> values) {
+  const bool fit = std::all_of(values.begin(), values.end(), [](MPI_Count value) {
+    return value == static_cast<int>(value);
+  });
+  return fit ? Form::kInt : Form::kCount;
+}
 
 Order order_of(int order) {
   require(order == MPI_ORDER_C || order == MPI_ORDER_FORTRAN, MPI_ERR_ARG, "order is none");
@@ -140,21 +147,23 @@ MPI_Datatype handle_for(const DatatypePtr& type) {
 namespace hocket::mpi::call {
 
 void Type_contiguous(MPI_Count count, MPI_Datatype oldtype, MPI_Datatype* newtype) {
-  *newtype = hand_out(contiguous(count, old(oldtype)));
+  *newtype = hand_out(contiguous(count, old(oldtype), form_of({count})));
 }
 void Type_vector(MPI_Count count,
                  MPI_Count blocklength,
                  MPI_Count stride,
                  MPI_Datatype oldtype,
                  MPI_Datatype* newtype) {
-  *newtype = hand_out(vector(count, blocklength, stride, old(oldtype)));
+  *newtype = hand_out(
+      vector(count, blocklength, stride, old(oldtype), form_of({count, blocklength, stride})));
 }
 void Type_create_hvector(MPI_Count count,
                          MPI_Count blocklength,
                          MPI_Count stride,
                          MPI_Datatype oldtype,
                          MPI_Datatype* newtype) {
-  *newtype = hand_out(hvector(count, blocklength, stride, old(oldtype)));
+  *newtype = hand_out(
+      hvector(count, blocklength, stride, old(oldtype), form_of({count, blocklength})));
 }
 void Type_indexed(MPI_Count count,
                   Counts blocklengths,
@@ -189,7 +198,8 @@ void Type_create_hindexed_block(MPI_Count count,
                                 MPI_Datatype oldtype,
                                 MPI_Datatype* newtype) {
   require(count >= 0, MPI_ERR_COUNT, "count is negative");
-  *newtype = hand_out(hindexed_block(blocklength, displacements.copy(count), old(oldtype)));
+  *newtype = hand_out(hindexed_block(
+      blocklength, displacements.copy(count), old(oldtype), form_of({count, blocklength})));
 }
 void Type_create_struct(MPI_Count count,
                         Counts blocklengths,
