@@ -7,6 +7,7 @@
 
 #include "hocket/exit.h"
 #include "interfaces/mpi/communicators.h"
+#include "interfaces/mpi/files/file.h"
 #include "mpi_calls.h"
 
 namespace hocket::mpi {
@@ -32,24 +33,26 @@ void abort_job(const std::shared_ptr<Comm>& comm, const std::string& why, int co
   _exit(status);
 }
 
-namespace {
-
 int tell_handler(const char* function, const Scope& scope, int code) {
   Process& p = process();
   if (p.phase != Process::Phase::kRunning) {
     abort_job(nullptr, std::string(function) + ": " + text_of(code), class_of(code));
   }
-  if (scope.returns) return code;
   auto comm = p.comms.share(scope.comm);
   if (comm == nullptr) comm = p.comms.share(MPI_COMM_SELF);
-  const auto handler = comm->errhandler;
+  const auto handler = scope.is_of_file ? errhandler_of(scope.file) : comm->errhandler;
   switch (handler->kind) {
     case Errhandler::Kind::kReturn:
       return code;
     case Errhandler::Kind::kUser: {
-      MPI_Comm handle = comm->handle;
       int told = code;
-      handler->function(&handle, &told);
+      if (scope.is_of_file) {
+        MPI_File handle = scope.file;
+        handler->of_file(&handle, &told);
+      } else {
+        MPI_Comm handle = comm->handle;
+        handler->function(&handle, &told);
+      }
       return code;
     }
     case Errhandler::Kind::kFatal:
@@ -61,7 +64,19 @@ int tell_handler(const char* function, const Scope& scope, int code) {
             class_of(code));
 }
 
-}  // namespace
+MPI_Errhandler handle_of_errhandler(const std::shared_ptr<Errhandler>& handler) {
+  switch (handler->kind) {
+    case Errhandler::Kind::kFatal:
+      return MPI_ERRORS_ARE_FATAL;
+    case Errhandler::Kind::kAbort:
+      return MPI_ERRORS_ABORT;
+    case Errhandler::Kind::kReturn:
+      return MPI_ERRORS_RETURN;
+    case Errhandler::Kind::kUser:
+      break;
+  }
+  return process().errhandlers.add(handler);
+}
 
 int caught(const char* function, const Scope& scope) noexcept {
   return tell_handler(function, scope, code_of_caught());
@@ -140,24 +155,13 @@ void Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler errhandler) {
   Comm& c = comm_of(comm);
   auto handler = process().errhandlers.share(errhandler);
   require(handler != nullptr, MPI_ERR_ERRHANDLER, "errhandler is no error handler");
+  require(handler->kind != Errhandler::Kind::kUser || handler->function != nullptr,
+          MPI_ERR_ERRHANDLER,
+          "errhandler is not one of communicators");
   c.errhandler = std::move(handler);
 }
 void Comm_get_errhandler(MPI_Comm comm, MPI_Errhandler* errhandler) {
-  const auto handler = comm_of(comm).errhandler;
-  switch (handler->kind) {
-    case Errhandler::Kind::kFatal:
-      *errhandler = MPI_ERRORS_ARE_FATAL;
-      return;
-    case Errhandler::Kind::kAbort:
-      *errhandler = MPI_ERRORS_ABORT;
-      return;
-    case Errhandler::Kind::kReturn:
-      *errhandler = MPI_ERRORS_RETURN;
-      return;
-    case Errhandler::Kind::kUser:
-      *errhandler = process().errhandlers.add(handler);
-      return;
-  }
+  *errhandler = handle_of_errhandler(comm_of(comm).errhandler);
 }
 void Errhandler_free(MPI_Errhandler* errhandler) {
   require(process().errhandlers.find(*errhandler) != nullptr,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "interfaces/mpi/failure.h"
+#include "interfaces/mpi/objects.h"
 #include "interfaces/mpi/pending.h"
 
 namespace hocket::mpi {
@@ -14,13 +15,18 @@ namespace hocket::mpi {
 // Whose error handler is told. A value.
 struct Scope {
   MPI_Comm comm = MPI_COMM_NULL;
-  bool returns = false;  // files: errors are returned
-  static Scope of_files() noexcept { return {MPI_COMM_NULL, true}; }
+  bool is_of_file = false;
+  MPI_File file = MPI_FILE_NULL;
+  static Scope of(MPI_File file) noexcept { return {MPI_COMM_NULL, true, file}; }
 };
 
 void require_running();
 // Reports the exception that is being handled to the error handler, and returns its code.
 int caught(const char* function, const Scope& scope) noexcept;
+// Tells the error handler of the scope, and returns the code; some handlers end the job.
+int tell_handler(const char* function, const Scope& scope, int code);
+// The handle by which a program knows a handler.
+MPI_Errhandler handle_of_errhandler(const std::shared_ptr<Errhandler>& handler);
 int not_carried(const char* function, const Scope& scope) noexcept;
 
 template <typename F>

@@ -32,6 +32,7 @@ struct Info {
 struct Errhandler {
   enum class Kind { kFatal, kAbort, kReturn, kUser } kind = Kind::kFatal;
   MPI_Comm_errhandler_function* function = nullptr;
+  MPI_File_errhandler_function* of_file = nullptr;
 };
 
 // Attributes of communicators, and of types: functions to copy and to delete one.
