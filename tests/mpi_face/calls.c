@@ -334,9 +334,6 @@ static void test_errors(void) {
     if (error_class(refused[i].found) != refused[i].expected) fprintf(stderr, "row %zu\n", i);
     CHECK(error_class(refused[i].found) == refused[i].expected);
   }
-  MPI_File file;
-  CHECK(error_class(MPI_File_open(MPI_COMM_WORLD, "none", MPI_MODE_RDONLY, MPI_INFO_NULL, &file)) ==
-        MPI_ERR_UNSUPPORTED_OPERATION);
 }
 
 // A rank that dies is named to those that wait for it.

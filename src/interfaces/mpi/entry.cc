@@ -7,6 +7,7 @@
 
 #include "hocket/exit.h"
 #include "interfaces/mpi/communicators.h"
+#include "interfaces/mpi/files/file.h"
 #include "mpi_calls.h"
 
 namespace hocket::mpi {
@@ -47,19 +48,23 @@ int tell_handler(const char* function, const Scope& scope, int code) {
   if (!p.is_running()) {
     abort_job(nullptr, std::string(function) + ": " + text_of(code), class_of(code));
   }
-  if (scope.returns) return code;
   const auto session = p.sessions.share(scope.session);
   const auto comm = comm_told(scope);
-  const auto handler = session != nullptr ? session->errhandler : comm->errhandler;
+  const auto handler = scope.is_of_file     ? errhandler_of(scope.file)
+                       : session != nullptr ? session->errhandler
+                                            : comm->errhandler;
   switch (handler->kind) {
     case Errhandler::Kind::kReturn:
       return code;
     case Errhandler::Kind::kUser: {
       int told = code;
-      if (session != nullptr && handler->of_sessions != nullptr) {
+      if (scope.is_of_file) {
+        MPI_File handle = scope.file;
+        handler->of_file(&handle, &told);
+      } else if (session != nullptr) {
         MPI_Session handle = scope.session;
         handler->of_sessions(&handle, &told);
-      } else if (session == nullptr && handler->function != nullptr) {
+      } else {
         MPI_Comm handle = comm->handle;
         handler->function(&handle, &told);
       }
@@ -74,7 +79,7 @@ int tell_handler(const char* function, const Scope& scope, int code) {
             class_of(code));
 }
 
-MPI_Errhandler handle_of_handler(const std::shared_ptr<Errhandler>& handler) {
+MPI_Errhandler handle_of_errhandler(const std::shared_ptr<Errhandler>& handler) {
   switch (handler->kind) {
     case Errhandler::Kind::kFatal:
       return MPI_ERRORS_ARE_FATAL;
@@ -167,10 +172,13 @@ void Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler errhandler) {
   Comm& c = comm_of(comm);
   auto handler = process().errhandlers.share(errhandler);
   require(handler != nullptr, MPI_ERR_ERRHANDLER, "errhandler is no error handler");
+  require(handler->kind != Errhandler::Kind::kUser || handler->function != nullptr,
+          MPI_ERR_ERRHANDLER,
+          "errhandler is not one of communicators");
   c.errhandler = std::move(handler);
 }
 void Comm_get_errhandler(MPI_Comm comm, MPI_Errhandler* errhandler) {
-  *errhandler = handle_of_handler(comm_of(comm).errhandler);
+  *errhandler = handle_of_errhandler(comm_of(comm).errhandler);
 }
 void Errhandler_free(MPI_Errhandler* errhandler) {
   require(process().errhandlers.find(*errhandler) != nullptr,

@@ -15,19 +15,20 @@ namespace hocket::mpi {
 // Whose error handler is told. A value.
 struct Scope {
   MPI_Comm comm = MPI_COMM_NULL;
-  bool returns = false;  // files: errors are returned
+  bool is_of_file = false;
+  MPI_File file = MPI_FILE_NULL;
   MPI_Session session = MPI_SESSION_NULL;
-  static Scope of_files() noexcept { return {MPI_COMM_NULL, true}; }
+  static Scope of(MPI_File file) noexcept { return {MPI_COMM_NULL, true, file}; }
 };
 
 void require_running();
 // Reports the exception that is being handled to the error handler, and returns its code.
 int caught(const char* function, const Scope& scope) noexcept;
-int not_carried(const char* function, const Scope& scope) noexcept;
-// Reports an error to the handler of its scope, and returns its code if the handler returns.
+// Tells the error handler of the scope, and returns the code; some handlers end the job.
 int tell_handler(const char* function, const Scope& scope, int code);
-// The handle that a program gets of a handler: a predefined one, or a new one.
-MPI_Errhandler handle_of_handler(const std::shared_ptr<Errhandler>& handler);
+// The handle by which a program knows a handler.
+MPI_Errhandler handle_of_errhandler(const std::shared_ptr<Errhandler>& handler);
+int not_carried(const char* function, const Scope& scope) noexcept;
 
 template <typename F>
 int guarded(const char* function, const Scope& scope, F&& f) noexcept {

@@ -242,18 +242,19 @@ def calls_header(interface: Interface) -> str:
 
 
 def scope(f: Function) -> str:
+    """The expression for the object whose error handler is told."""
+    if f.name.startswith("File_") or f.name == "Register_datarep":
+        of = {"MPI_File": "{}", "MPI_File*": "*{}"}
+        files = [of[p.type].format(p.name) for p in f.parameters if p.type in of]
+        is_open = f.name == "File_open"  # its file is not there yet
+        return f"Scope::of({files[0] if files and not is_open else 'MPI_FILE_NULL'})"
     for p in f.parameters:
         if p.type in REPORTING:
             return {
                 "MPI_Comm": f"Scope{{{p.name}}}",
-                "MPI_File": "Scope::of_files()",
                 "MPI_Session": f"Scope{{.session = {p.name}}}",
             }.get(p.type, "Scope{}")
-    if f.name.startswith("File_"):
-        return "Scope::of_files()"
     return "Scope{}"
-
-
 
 
 # Types of parameters that are arrays with an entry for each rank or neighbour.

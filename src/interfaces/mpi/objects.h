@@ -36,6 +36,7 @@ struct Errhandler {
   enum class Kind { kFatal, kAbort, kReturn, kUser } kind = Kind::kFatal;
   MPI_Comm_errhandler_function* function = nullptr;
   MPI_Session_errhandler_function* of_sessions = nullptr;
+  MPI_File_errhandler_function* of_file = nullptr;
 };
 
 struct BufferedSends;

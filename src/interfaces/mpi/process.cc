@@ -33,10 +33,10 @@ void make_predefined(Process& of) {
     of.ops.add_predefined(kNamedOps[i].handle,
                           std::make_shared<Op>(Op{.predefined = static_cast<int>(i)}));
   }
-  using Effect = Errhandler::Kind;
-  const std::pair<MPI_Errhandler, Effect> handlers[] = {{MPI_ERRORS_ARE_FATAL, Effect::kFatal},
-                                                      {MPI_ERRORS_ABORT, Effect::kAbort},
-                                                      {MPI_ERRORS_RETURN, Effect::kReturn}};
+  const std::pair<MPI_Errhandler, Errhandler::Kind> handlers[] = {
+      {MPI_ERRORS_ARE_FATAL, Errhandler::Kind::kFatal},
+      {MPI_ERRORS_ABORT, Errhandler::Kind::kAbort},
+      {MPI_ERRORS_RETURN, Errhandler::Kind::kReturn}};
   for (const auto& [handle, kind] : handlers) {
     of.errhandlers.add_predefined(handle, std::make_shared<Errhandler>(Errhandler{.kind = kind}));
   }

@@ -12,6 +12,15 @@ namespace {
 
 constexpr std::array<const char*, 2> kProcessSets{"mpi://WORLD", "mpi://SELF"};
 
+std::shared_ptr<Errhandler> handler_of_sessions(MPI_Errhandler handle) {
+  auto handler = process().errhandlers.share(handle);
+  require(handler != nullptr, MPI_ERR_ERRHANDLER, "errhandler is no error handler");
+  require(handler->kind != Errhandler::Kind::kUser || handler->of_sessions != nullptr,
+          MPI_ERR_ERRHANDLER,
+          "errhandler is not one of sessions");
+  return handler;
+}
+
 Group group_named(const char* name) {
   const int rank = process().world->rank();
   if (std::strcmp(name, "mpi://SELF") == 0) return Group{{rank}};
@@ -38,8 +47,7 @@ namespace hocket::mpi::call {
 void Session_init(MPI_Info, MPI_Errhandler errhandler, MPI_Session* session) {
   join_job(MPI_THREAD_MULTIPLE);
   auto made = std::make_shared<Session>();
-  made->errhandler = process().errhandlers.share(errhandler);
-  require(made->errhandler != nullptr, MPI_ERR_ERRHANDLER, "errhandler is no error handler");
+  made->errhandler = handler_of_sessions(errhandler);
   *session = process().sessions.add(std::move(made));
   ++process().open_sessions;
 }
@@ -94,12 +102,10 @@ void Session_create_errhandler(MPI_Session_errhandler_function* session_errhandl
   *errhandler = process().errhandlers.add(std::make_shared<Errhandler>(made));
 }
 void Session_set_errhandler(MPI_Session session, MPI_Errhandler errhandler) {
-  auto handler = process().errhandlers.share(errhandler);
-  require(handler != nullptr, MPI_ERR_ERRHANDLER, "errhandler is no error handler");
-  session_of(session).errhandler = std::move(handler);
+  session_of(session).errhandler = handler_of_sessions(errhandler);
 }
 void Session_get_errhandler(MPI_Session session, MPI_Errhandler* errhandler) {
-  *errhandler = handle_of_handler(session_of(session).errhandler);
+  *errhandler = handle_of_errhandler(session_of(session).errhandler);
 }
 void Session_call_errhandler(MPI_Session session, int errorcode) {
   session_of(session);

@@ -1,0 +1,74 @@
+// A file that the ranks of a communicator have opened together.
+#pragma once
+
+#include <atomic>
+#include <optional>
+
+#include "hocket/symmetric.h"
+#include "interfaces/mpi/files/view.h"
+#include "interfaces/mpi/handles.h"
+#include "interfaces/mpi/objects.h"
+
+namespace hocket::mpi {
+
+// A resource: the descriptor of an open file, which its destructor closes.
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int fd) noexcept : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Descriptor();
+  int get() const noexcept { return fd_; }
+
+ private:
+  int fd_ = -1;
+};
+
+// Calls of two halves, such as MPI_File_read_all_begin.
+enum class Split { kReadAll, kReadAtAll, kReadOrdered, kWriteAll, kWriteAtAll, kWriteOrdered };
+
+// A resource. Threads may move data at the same time; collective calls are made by one at a time.
+struct File {
+  MPI_File handle = MPI_FILE_NULL;
+  std::shared_ptr<Comm> comm;  // of its own
+  std::string path;
+  int amode = 0;
+  Descriptor descriptor;
+  std::shared_ptr<Info> info = std::make_shared<Info>();
+  std::shared_ptr<Errhandler> errhandler;
+
+  std::mutex mutex;  // of the next three
+  View view;
+  std::int64_t position = 0;  // in etypes
+  std::optional<std::pair<Split, Outcome>> begun;
+
+  std::atomic<bool> is_atomic{false};
+  mutable std::mutex atomic_access;  // the lock of the system holds between ranks, not threads
+  // The position that all ranks share lies in memory of rank 0. Absent if there are several hosts.
+  std::optional<SymmetricArray> shared;
+
+  bool may_read() const noexcept { return (amode & MPI_MODE_WRONLY) == 0; }
+  bool may_write() const noexcept { return (amode & MPI_MODE_RDONLY) == 0; }
+  bool is_first() const noexcept { return comm->rank == 0; }
+  // Throws MPI_ERR_UNSUPPORTED_OPERATION if there are several hosts.
+  std::atomic_ref<std::int64_t> shared_position() const;
+};
+
+Handles<File, MPI_File>& files();
+std::shared_ptr<File> file_of(MPI_File handle);  // throws MPI_ERR_FILE
+// That of the file, or the one for new files and for MPI_FILE_NULL.
+std::shared_ptr<Errhandler>& errhandler_of(MPI_File handle);
+
+[[noreturn]] void fail_with_errno(int error, const std::string& what);
+
+// Makes all ranks wait for each other. If `act` threw on one, all throw an error of that class.
+void agree(File& file, const std::function<void()>& act);
+
+// The file's size in bytes.
+std::int64_t size_of(const File& file);
+
+}  // namespace hocket::mpi

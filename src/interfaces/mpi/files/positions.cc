@@ -1,0 +1,130 @@
+// Views and positions of files.
+#include <cstring>
+
+#include "interfaces/mpi/files/file.h"
+#include "interfaces/mpi/process.h"
+#include "mpi_calls.h"
+
+namespace hocket::mpi {
+namespace {
+
+View made_view(const File& file,
+               MPI_Offset disp,
+               MPI_Datatype etype,
+               MPI_Datatype filetype,
+               const char* datarep) {
+  View made;
+  made.etype = type_object(etype).type;
+  made.filetype = type_object(filetype).type;
+  made.etype_handle = etype;
+  made.filetype_handle = filetype;
+  require(datarep != nullptr, MPI_ERR_ARG, "datarep is null");
+  made.representation = datarep;
+  require(made.representation == "native" || made.representation == "internal",
+          MPI_ERR_UNSUPPORTED_DATAREP,
+          "hocket reads and writes the data representations native and internal alone");
+  if ((file.amode & MPI_MODE_SEQUENTIAL) != 0) {
+    require(disp == MPI_DISPLACEMENT_CURRENT,
+            MPI_ERR_ARG,
+            "fh was opened as SEQUENTIAL, so disp must be MPI_DISPLACEMENT_CURRENT");
+    made.displacement = file.view.place_of(file.view.bytes_at(file.shared_position().load()));
+  } else {
+    made.displacement = disp;
+  }
+  made.check();
+  return made;
+}
+
+// A predefined type as it is, another one as a handle that the program frees.
+MPI_Datatype handle_for(MPI_Datatype kept, const DatatypePtr& type) {
+  if (type->is_predefined()) return kept;
+  return process().types.add(std::make_shared<Type>(Type{.type = type, .committed = true}));
+}
+
+// In etypes.
+std::int64_t sought(const File& file, std::int64_t now, MPI_Offset offset, int whence) {
+  std::int64_t base = 0;
+  if (whence == MPI_SEEK_CUR) {
+    base = now;
+  } else if (whence == MPI_SEEK_END) {
+    base = file.view.end_in_etypes(size_of(file));
+  } else {
+    require(whence == MPI_SEEK_SET, MPI_ERR_ARG, "whence is none of MPI_SEEK_SET, CUR and END");
+  }
+  const auto found = checked_add(base, offset);
+  require(found && *found >= 0, MPI_ERR_ARG, "offset leads to before the view's first byte");
+  return *found;
+}
+
+}  // namespace
+}  // namespace hocket::mpi
+
+namespace hocket::mpi::call {
+
+void File_set_view(MPI_File fh,
+                   MPI_Offset disp,
+                   MPI_Datatype etype,
+                   MPI_Datatype filetype,
+                   const char* datarep,
+                   MPI_Info) {
+  const auto file = file_of(fh);
+  View made;
+  agree(*file, [&] { made = made_view(*file, disp, etype, filetype, datarep); });
+  {
+    const std::lock_guard lock(file->mutex);
+    file->view = std::move(made);
+    file->position = 0;
+  }
+  if (file->is_first() && file->shared) file->shared_position() = 0;
+  file->comm->net->barrier();
+}
+void File_get_view(
+    MPI_File fh, MPI_Offset* disp, MPI_Datatype* etype, MPI_Datatype* filetype, char* datarep) {
+  const auto file = file_of(fh);
+  *disp = file->view.displacement;
+  *etype = handle_for(file->view.etype_handle, file->view.etype);
+  *filetype = handle_for(file->view.filetype_handle, file->view.filetype);
+  std::strcpy(datarep, file->view.representation.c_str());
+}
+void File_get_type_extent(MPI_File fh, MPI_Datatype datatype, CountOut extent) {
+  file_of(fh);
+  extent = type_of(datatype).extent();
+}
+
+void File_seek(MPI_File fh, MPI_Offset offset, int whence) {
+  const auto file = file_of(fh);
+  require((file->amode & MPI_MODE_SEQUENTIAL) == 0,
+          MPI_ERR_UNSUPPORTED_OPERATION,
+          "fh was opened as SEQUENTIAL, and cannot be sought");
+  const std::lock_guard lock(file->mutex);
+  file->position = sought(*file, file->position, offset, whence);
+}
+void File_get_position(MPI_File fh, MPI_Offset* offset) {
+  const auto file = file_of(fh);
+  const std::lock_guard lock(file->mutex);
+  *offset = file->position;
+}
+void File_get_byte_offset(MPI_File fh, MPI_Offset offset, MPI_Offset* disp) {
+  const auto file = file_of(fh);
+  require(offset >= 0, MPI_ERR_ARG, "offset is negative");
+  const std::lock_guard lock(file->mutex);
+  *disp = file->view.place_of(file->view.bytes_at(offset));
+}
+
+void File_seek_shared(MPI_File fh, MPI_Offset offset, int whence) {
+  const auto file = file_of(fh);
+  std::int64_t place = 0;
+  agree(*file, [&] {
+    require((file->amode & MPI_MODE_SEQUENTIAL) == 0,
+            MPI_ERR_UNSUPPORTED_OPERATION,
+            "fh was opened as SEQUENTIAL, and cannot be sought");
+    place = sought(*file, file->shared_position().load(), offset, whence);
+  });
+  if (file->is_first()) file->shared_position() = place;
+  file->comm->net->barrier();
+}
+void File_get_position_shared(MPI_File fh, MPI_Offset* offset) {
+  *offset = file_of(fh)->shared_position().load();
+}
+
+}  // namespace hocket::mpi::call

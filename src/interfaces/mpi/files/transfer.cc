@@ -1,0 +1,181 @@
+#include "interfaces/mpi/files/transfer.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace hocket::mpi {
+namespace {
+
+// A resource: in atomic mode, a lock on a part of a file. The system drops it if the rank dies.
+class PartLock {
+ public:
+  PartLock(const File& file, short kind, std::int64_t begin, std::int64_t end) : file_(file) {
+    if (!file.is_atomic || begin >= end) return;
+    own_threads_ = std::unique_lock(file.atomic_access);
+    part_.l_type = kind;
+    part_.l_whence = SEEK_SET;
+    part_.l_start = begin;
+    part_.l_len = end - begin;
+    while (::fcntl(file.descriptor.get(), F_OFD_SETLKW, &part_) != 0) {
+      if (errno != EINTR) fail_with_errno(errno, file.path + ": a lock for atomic access");
+    }
+    is_held_ = true;
+  }
+  ~PartLock() {
+    if (!is_held_) return;
+    part_.l_type = F_UNLCK;
+    ::fcntl(file_.descriptor.get(), F_OFD_SETLK, &part_);
+  }
+  PartLock(const PartLock&) = delete;
+  PartLock& operator=(const PartLock&) = delete;
+
+ private:
+  const File& file_;
+  std::unique_lock<std::mutex> own_threads_;
+  struct flock part_ {};
+  bool is_held_ = false;
+};
+
+// Moves a run of bytes; returns how many, fewer at the end of the file.
+std::int64_t move_run(
+    const File& file, bool is_write, std::int64_t place, std::byte* data, std::int64_t length) {
+  const int fd = file.descriptor.get();
+  std::int64_t moved = 0;
+  while (moved < length) {
+    const auto left = static_cast<std::size_t>(length - moved);
+    const ssize_t now = is_write ? ::pwrite(fd, data + moved, left, place + moved)
+                                 : ::pread(fd, data + moved, left, place + moved);
+    if (now < 0 && errno == EINTR) continue;
+    if (now < 0) fail_with_errno(errno, file.path);
+    if (now == 0) break;
+    moved += now;
+  }
+  return moved;
+}
+
+std::int64_t move_bytes(const File& file,
+                        const View& view,
+                        bool is_write,
+                        std::int64_t begin,
+                        std::byte* data,
+                        std::int64_t bytes) {
+  if (bytes == 0) return 0;
+  const auto end = checked_add(begin, bytes);
+  require(end.has_value(), MPI_ERR_ARG, "offset is beyond what a file can have");
+  const PartLock lock(file,
+                      is_write ? F_WRLCK : F_RDLCK,
+                      file.is_atomic ? view.place_of(begin) : 0,
+                      file.is_atomic ? view.place_of(*end - 1) + 1 : 0);
+  std::int64_t moved = 0;
+  view.each_run(begin, *end, [&](std::int64_t place, std::int64_t length) {
+    const std::int64_t now = move_run(file, is_write, place, data + moved, length);
+    moved += now;
+    return now == length;
+  });
+  return moved;
+}
+
+// The ranks' parts follow each other in the order of ranks, from the shared position on.
+std::int64_t ordered_start(File& file, std::int64_t etypes) {
+  Communicator& net = *file.comm->net;
+  std::vector<std::int64_t> all(static_cast<std::size_t>(net.size()));
+  net.all_gather(ConstArrayView(&etypes, 1, DType::kInt64),
+                 ArrayView(all.data(), all.size(), DType::kInt64));
+  std::int64_t before = 0, total = 0;
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    require(all[rank] >= 0, MPI_ERR_IO, "the call failed on another rank of the file");
+    if (static_cast<int>(rank) < file.comm->rank) before += all[rank];
+    total += all[rank];
+  }
+  std::int64_t start = 0;
+  if (file.is_first()) start = file.shared_position().fetch_add(total);
+  net.broadcast(ArrayView(&start, 1, DType::kInt64));
+  return start + before;
+}
+
+// Where a call begins, in etypes; the position is moved on.
+std::int64_t take_start(File& file, From from, MPI_Offset offset, std::int64_t etypes) {
+  switch (from) {
+    case From::kOffset:
+      require(offset >= 0, MPI_ERR_ARG, "offset is negative");
+      return offset;
+    case From::kOwn: {
+      const std::lock_guard lock(file.mutex);
+      return std::exchange(file.position, file.position + etypes);
+    }
+    case From::kShared:
+      return file.shared_position().fetch_add(etypes);
+    case From::kOrdered:
+      return ordered_start(file, etypes);
+  }
+  return 0;
+}
+
+void check_access(const File& file, From from, const Memory& memory) {
+  require(memory.is_write || file.may_read(), MPI_ERR_ACCESS, "fh was opened to be written");
+  require(!memory.is_write || file.may_write(), MPI_ERR_READ_ONLY, "fh was opened to be read");
+  const bool is_shared = from == From::kShared || from == From::kOrdered;
+  require(is_shared || (file.amode & MPI_MODE_SEQUENTIAL) == 0,
+          MPI_ERR_UNSUPPORTED_OPERATION,
+          "fh was opened as SEQUENTIAL, and has a shared position alone");
+  if (is_shared) file.shared_position();
+}
+
+// Memory as bytes in one piece.
+struct Packed {
+  Sent sent;
+  Space space;
+  std::byte* data = nullptr;
+  std::int64_t bytes = 0;
+  std::int64_t etypes = 0;
+};
+
+Packed pack(const View& view, const Memory& memory) {
+  Packed made;
+  if (memory.is_write) {
+    made.sent = outgoing(memory.from, memory.count, type_of(memory.type));
+    made.data = const_cast<std::byte*>(made.sent.data);  // NOLINT: it is read alone
+    made.bytes = made.sent.bytes;
+  } else {
+    made.space = incoming(memory.into, memory.count, memory.type);
+    made.data = made.space.data;
+    made.bytes = made.space.bytes;
+  }
+  require(made.bytes % view.etype->size() == 0,
+          MPI_ERR_TYPE,
+          "datatype and count are not whole etypes of the view");
+  made.etypes = made.bytes / view.etype->size();
+  return made;
+}
+
+}  // namespace
+
+Outcome move(File& file, From from, MPI_Offset offset, const Memory& memory) {
+  View view;
+  {
+    const std::lock_guard lock(file.mutex);
+    view = file.view;
+  }
+  Packed packed;
+  try {
+    check_access(file, from, memory);
+    packed = pack(view, memory);
+  } catch (...) {
+    try {
+      if (from == From::kOrdered) ordered_start(file, -1);  // the others must not wait
+    } catch (const Failure&) {                              // its own reason follows
+    }
+    throw;
+  }
+  const std::int64_t start = take_start(file, from, offset, packed.etypes);
+  const std::int64_t moved =
+      move_bytes(file, view, memory.is_write, view.bytes_at(start), packed.data, packed.bytes);
+  if (!memory.is_write) packed.space.take(static_cast<std::uint64_t>(moved));
+  Outcome outcome;
+  outcome.bytes = static_cast<std::uint64_t>(moved);
+  return outcome;
+}
+
+}  // namespace hocket::mpi

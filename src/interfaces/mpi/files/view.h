@@ -1,0 +1,41 @@
+// A view of a file: which of its bytes a rank sees, and in which order.
+//
+//     file   |<- displacement ->| filetype | filetype | filetype ...
+//     view                        the bytes of these, one after the other, counted in etypes
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "interfaces/mpi/abi.h"
+#include "interfaces/mpi/types/datatype.h"
+
+namespace hocket::mpi {
+
+// A value. Offsets of the view are in bytes here, unless a name says etypes.
+struct View {
+  std::int64_t displacement = 0;
+  DatatypePtr etype = predefined(Kind::kByte);
+  DatatypePtr filetype = etype;
+  MPI_Datatype etype_handle = MPI_BYTE, filetype_handle = MPI_BYTE;
+  std::string representation = "native";
+
+  // Throws unless the types fit together and never go backwards in the file.
+  void check() const;
+
+  // Calls `run` with the place in the file and the length of each piece of the view's bytes from
+  // `begin` to `end`, in order, until it returns false. Neighbours are merged. Throws if the file
+  // cannot be that long.
+  void each_run(std::int64_t begin,
+                std::int64_t end,
+                const std::function<bool(std::int64_t place, std::int64_t length)>& run) const;
+
+  // The place in the file of a byte of the view.
+  std::int64_t place_of(std::int64_t byte) const;
+  // The first etype of the view that lies behind a file of this size.
+  std::int64_t end_in_etypes(std::int64_t file_size) const;
+  // Throws where the product does not fit.
+  std::int64_t bytes_at(std::int64_t etypes) const;
+};
+
+}  // namespace hocket::mpi
