@@ -105,6 +105,28 @@ static void test_truncation(void) {
   }
 }
 
+// Rooms of few elements and of none, by both kinds of sends; the status is filled all the same.
+static void test_small_rooms(void) {
+  static int sent[100000];
+  static const int lengths[] = {4, 5000, 15000, 100000};
+  const int right = (rank + 1) % size, left = (rank + size - 1) % size;
+  for (int i = 0; i < 16; ++i) {
+    const int length = lengths[i % 4], room = i / 4 % 2 == 0 ? 2 : 0;
+    int got[3] = {-1, -1, -1}, count = -1;
+    MPI_Request request;
+    MPI_Status status;
+    sent[0] = rank * 100 + i;
+    CHECK((i < 8 ? MPI_Isend : MPI_Issend)(sent, length, MPI_INT, right, 13, MPI_COMM_WORLD,
+                                           &request) == MPI_SUCCESS);
+    CHECK(error_class(MPI_Recv(got, room, MPI_INT, left, 13, MPI_COMM_WORLD, &status)) ==
+          MPI_ERR_TRUNCATE);
+    CHECK(MPI_Get_count(&status, MPI_INT, &count) == MPI_SUCCESS && count == room);
+    CHECK(status.MPI_SOURCE == left && status.MPI_TAG == 13);
+    CHECK(got[0] == (room > 0 ? left * 100 + i : -1) && got[2] == -1);
+    CHECK(MPI_Wait(&request, MPI_STATUS_IGNORE) == MPI_SUCCESS);
+  }
+}
+
 // A synchronous send has not ended while nobody receives, however short it is.
 static void test_synchronous(void) {
   const int right = (rank + 1) % size, left = (rank + size - 1) % size;
@@ -125,6 +147,12 @@ static void test_synchronous(void) {
     free(sent);
     free(got);
   }
+  // A receive that has begun lets the send end, although its rank waits for something else.
+  int in = -1;
+  MPI_Request request;
+  CHECK(MPI_Irecv(&in, 1, MPI_INT, left, 12, MPI_COMM_WORLD, &request) == MPI_SUCCESS);
+  CHECK(MPI_Ssend(&rank, 1, MPI_INT, right, 12, MPI_COMM_WORLD) == MPI_SUCCESS);
+  CHECK(MPI_Wait(&request, MPI_STATUS_IGNORE) == MPI_SUCCESS && in == left);
 }
 
 static void test_partitioned(void) {
@@ -369,6 +397,7 @@ int main(int argc, char** argv) {
   test_attributes();
   test_errors();
   test_truncation();
+  test_small_rooms();
   test_synchronous();
   test_partitioned();
   test_sessions();
