@@ -185,8 +185,8 @@ class Rank:
         for i, call in enumerate(round_.before):
             self.call(call, i)
         if harm.waits or round_.harm == "stop and continue":
-            # Data that a rank gives may leave it only later, and the rank that wakes it up may wait
-            # for them.
+            # A rank's data may leave it only after its call has returned, and the rank that continues
+            # it may wait for these data.
             self.call(plans.Call("barrier", 0, 0), 0)
             self.board.mark("met", round_.number + 1)
         if harm.waits:

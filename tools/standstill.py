@@ -224,8 +224,8 @@ def is_right_call(job: Job, seen: dict, rank: int, held: int) -> bool:
             return False
         if not group["call"].startswith(f"{name_of(job, group['calls'])} #{group['calls']}"):
             return False
-        # It may have given its part of the call; and broadcasts of others need nothing of it, of
-        # which there are three in a row.
+        # The stopped rank may have sent its part of the call already. The others may also be ahead by
+        # broadcasts from other roots, which need nothing from it; at most three follow each other.
         if each["rank"] != rank and begun > ended and not held <= begun <= held + 4:
             return False
     return True

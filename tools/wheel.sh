@@ -41,8 +41,8 @@ made=$PWD/build/manylinux/$ARCH/made${tag:+-$tag}
 build=build/wheel-$ARCH${tag:+-$tag}
 rm -rf "$made"
 mkdir -p "$made"
-# As deep as build/release, and by the compiler itself where it compiles: what ccache has from there
-# is not compiled again.
+# The build folder is as deep as build/release, and a native build uses the same compiler. So ccache
+# reuses what it compiled there.
 say "building ($build)"
 if command -v ccache >/dev/null; then
   CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_BASEDIR="${CCACHE_BASEDIR:-$PWD}"

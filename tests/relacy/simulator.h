@@ -81,19 +81,19 @@ bool compare_exchange(void* at,
                       Site site);
 void fence(std::memory_order order, Site site);
 void heavy_fence(Site site);
-// As futex(2): sleeps where the word is as expected.
+// Like futex(2): sleeps if the word has the expected value.
 void sleep_on(void* at, std::uint64_t initial, std::uint64_t expected, Site site);
 void wake_all(void* at, Site site);
 // Accesses to a value that is not atomic. Two concurrent accesses, one of them a write, fail the
 // execution.
 void read_plain(const void* value, Site site);
 void write_plain(void* value, Site site);
-// The same of bytes: of memory that the program has said to be shared, all else being a thread's
-// own.
+// Accesses to bytes, checked in the same way. They are checked only in memory that the program has
+// declared by `share`; all other memory counts as one thread's own.
 void share(const void* at, std::size_t bytes);
 void read_bytes(const void* at, std::size_t bytes, Site site);
 void write_bytes(void* at, std::size_t bytes, Site site);
-// Its number, from 1.
+// Returns the number of the execution, from 1.
 std::uint64_t execution() noexcept;
 
 }  // namespace hocket::relacy

@@ -253,8 +253,8 @@ std::optional<DeviceWatch::Lost> DeviceWatch::find_lost(const Watched& what) con
   return found;
 }
 
-// Engines that spare calls without need of peers are told at once. With the others, a call gets the
-// time that it needs to end if it needs no peer any more.
+// Engines whose abort spares calls that need no peer are aborted at once. With other engines, a
+// call that needs no peer any more gets time to end first.
 void DeviceWatch::look_at_losses(Clock::time_point now) {
   const std::uint32_t losses = control_->host().losses();
   if (losses != losses_seen_) {

@@ -254,8 +254,8 @@ def test_mpi_comm(n):
         for call in (mpi.Bcast, mpi.Gather, mpi.Allgather, mpi.Allreduce, mpi.Scatter):
             with pytest.raises(ValueError, match="can't be empty"):
                 call(None)
-            # Empty on the last process alone: an error on all that need something of it. The others
-            # may have done their part of a broadcast or scatter before they hear of it.
+            # The argument is empty on the last process alone. Processes that need its data get the
+            # error. The others may finish their part of a broadcast or scatter before they learn of it.
             here = None if rank == last else np.ones((n, 2))
             if rank == last or call not in (mpi.Bcast, mpi.Scatter):
                 with pytest.raises(ValueError, match="can't be empty"):
