@@ -153,9 +153,10 @@ class Operation {
  private:
   friend class Awaiting;
   friend class Listening;
-  // Most operations end without a callback or a bell, and without the mutex.
+  // An operation is heard if a callback or a bell waits for its end. The end of others, of nearly
+  // all, takes no mutex.
   enum class State : std::uint8_t { kPending, kHeard, kDone };
-  // Has the end take the mutex. False: it has ended. With the mutex held.
+  // False: it has ended. Called with the mutex held.
   bool make_heard() noexcept;
 
   std::shared_ptr<Core> owner_;

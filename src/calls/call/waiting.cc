@@ -121,11 +121,12 @@ void Core::look_at_streams() noexcept {
 void Core::poke() {
   if (forks_.forked()) raise_unusable();
   if (is_in_callback() || stepper_.load(std::memory_order_relaxed) == base::this_thread()) return;
-  // Another thread's step is soon over. It may have looked before the awaited event came.
-  const auto is_over = [this](bool) {
+  // Another thread's step is mostly soon over, and it may have looked before the awaited event came.
+  constexpr int kYields = 8;  // it may also run a user's operator, for which this does not wait
+  const auto is_over = [this, looks = 0](bool) mutable {
     const Step step(*this, TurnLock::Who::kWaiter);
     if (step) runner_->advance(true);
-    return step || step.met_user();
+    return step || step.met_user() || ++looks > TurnLock::kStepsMet + kYields;
   };
   base::Naps pace(Duration::zero(), TurnLock::kStepsMet);
   base::wait_until(is_over, pace);
