@@ -68,7 +68,9 @@ def test_who_is_being_told_is_waited_for_as_python_ends():
 
 
 @pytest.mark.parametrize("call", ["recv", "barrier", "large"])
-def test_closing_ends_the_call_of_another_thread(call):
+def test_closing_ends_the_call_of_another_thread(call, monkeypatch):
+    monkeypatch.setenv("HOCKET_DEADLOCK_AFTER", "0")  # the waiting threads stand still until then
+
     def body(comm):
         group = comm.duplicate()
         for _ in range(40):  # so many that the thread has the short way in
