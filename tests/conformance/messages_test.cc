@@ -189,7 +189,7 @@ TEST_P(Messages, AnyTagTakesWhatCameFirst) {
 
 constexpr std::array<std::size_t, 8> kLengths{0, 1, 50, 1500, 3000, 9000, 40'000, 300'000};
 
-// Of a message that is longer than its receive the beginning is stored, and the rest disappears.
+// A receive stores the beginning of a longer message, and the rest disappears.
 TEST_P(Messages, AShorterReceiveTakesTheBeginning) {
   if (ranks() > 3) GTEST_SKIP() << "two ranks act";
   run([](const Seat& seat) {

@@ -66,7 +66,7 @@ Outcome outcome_of(const Comm& comm, const Received& received) {
       .source = received.source - comm.first_peer(), .tag = received.tag, .bytes = received.count};
 }
 
-// Of a longer message, as much has been stored as there is room for.
+// A longer message has been stored as far as there is room for it.
 void note_truncation(Outcome& outcome, std::int64_t room) {
   if (outcome.bytes <= static_cast<std::uint64_t>(room)) return;
   outcome.code = code_with_text(MPI_ERR_TRUNCATE,
@@ -405,7 +405,7 @@ void detach(BufferedSends& all, void* buffer_addr, CountOut size) {
   all.size = 0;
   all.automatic = false;
 }
-// Of a communicator or a session.
+// Returns the buffer of a communicator or of a session.
 template <typename Object>
 BufferedSends& attached(Object& of) {
   require(of.buffered != nullptr, MPI_ERR_BUFFER, "no buffer is attached to it");

@@ -158,7 +158,7 @@ void Alloc_mem(MPI_Aint size, MPI_Info, void* baseptr) {
 void Free_mem(void* base) { std::free(base); }
 // There is no Fortran interface.
 void Abi_get_fortran_info(MPI_Info* info) { *info = MPI_INFO_NULL; }
-// Of the hardware that hocket knows of, nothing has a name of MPI's.
+// MPI has no names for the hardware that hocket knows of.
 void Get_hw_resource_info(MPI_Info* hw_info) {
   *hw_info = process().infos.add(std::make_shared<Info>());
 }

@@ -54,7 +54,7 @@ MPI_Datatype hand_out(Result<DatatypePtr> made) {
 DatatypePtr old(MPI_Datatype handle) { return type_object(handle).type; }
 
 Form form_of(const Counts& counts) { return counts.is_narrow() ? Form::kInt : Form::kCount; }
-// Of a call without arrays: the envelope has ints if all values fit into them.
+// The form of a call without arrays: the envelope has ints if all values fit into them.
 Form form_of(std::initializer_list<MPI_Count> values) {
   const bool fit = std::all_of(values.begin(), values.end(), [](MPI_Count value) {
     return value == static_cast<int>(value);

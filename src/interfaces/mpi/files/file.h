@@ -60,7 +60,7 @@ struct File {
 
 Handles<File, MPI_File>& files();
 std::shared_ptr<File> file_of(MPI_File handle);  // throws MPI_ERR_FILE
-// That of the file, or the one for new files and for MPI_FILE_NULL.
+// Returns the handler of the file, or the one for new files and for MPI_FILE_NULL.
 std::shared_ptr<Errhandler>& errhandler_of(MPI_File handle);
 
 [[noreturn]] void fail_with_errno(int error, const std::string& what);

@@ -95,7 +95,7 @@ std::int64_t ordered_start(File& file, std::int64_t etypes) {
   return start + before;
 }
 
-// Where a call begins, in etypes; the position is moved on.
+// Returns the etype at which a call begins, and moves the position on.
 std::int64_t take_start(File& file, From from, MPI_Offset offset, std::int64_t etypes) {
   switch (from) {
     case From::kOffset:
