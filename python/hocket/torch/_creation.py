@@ -17,7 +17,7 @@ from torch.distributed.rendezvous import register_rendezvous_handler
 import hocket
 from hocket._hocket import _run_time
 
-from . import _batches, _joining
+from . import _batches, _extraction, _joining
 from ._backend import Base, HocketBackend
 from ._group import HocketGroup, backends_by_device, whole_group
 from ._rendezvous import by_launcher
@@ -160,6 +160,7 @@ def register() -> None:
     if "HOCKET" in dist.Backend._plugins:
         return
     _batches.install()
+    _extraction.install()
     _joining.install()
     register_rendezvous_handler("hocket", by_launcher)
     # PyTorch reports these as the devices of a group's tensors.

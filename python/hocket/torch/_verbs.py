@@ -10,7 +10,7 @@ import torch
 
 import hocket
 
-from ._streams import OnStream, Streams, current_stream, is_capturing, used_on
+from ._streams import OnStream, Streams, current_stream, is_current_capturing, on_stream, used_on
 from ._work import Finished, Kind, Pending, Shared
 
 Tensors = list[torch.Tensor]
@@ -100,13 +100,14 @@ class Verbs:
     ) -> OnStream:
         """The handle of work on the group's own stream that uses the tensors in `used`."""
         end = None
+        captured = is_current_capturing()
         if after is not None:
-            with torch.cuda.stream(stream):
+            with on_stream(stream):
                 after()
-        if after is not None or work is None or is_capturing(stream):
+        if after is not None or work is None or captured:
             end = stream.record_event()
         used_on(stream, used)
-        return OnStream(self._comm, result, stream, work, end)
+        return OnStream(self._comm, result, stream, work, end, captured)
 
     def _started(self, handle: OnStream) -> OnStream:
         self.made.handle = handle
@@ -178,7 +179,7 @@ class Batch:
         messages = [tensor for tensor, _ in self.outgoing + self.incoming]
         stream = self._verbs._streams.own(messages[0].get_device())
         self._verbs._comm.exchange(self.outgoing, self.incoming, stream=stream)
-        with torch.cuda.stream(stream):
+        with on_stream(stream):
             for after in self._after:
                 after()
         used_on(stream, messages)
