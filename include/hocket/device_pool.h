@@ -34,7 +34,7 @@ namespace hocket {
 
 namespace pool {
 class Pool;
-struct Seat;
+struct WorkerState;
 }  // namespace pool
 
 struct PoolOptions {
@@ -100,7 +100,7 @@ struct HaloOptions {
 // One worker, as a function that runs in its thread sees it. A view that is valid within `map`.
 class PoolWorker {
  public:
-  explicit PoolWorker(pool::Seat& seat) noexcept : seat_(&seat) {}
+  explicit PoolWorker(pool::WorkerState& state) noexcept : seat_(&state) {}
 
   // Returns the worker's number, from 0.
   int index() const noexcept;
@@ -117,7 +117,7 @@ class PoolWorker {
   void begun() const;
 
  private:
-  pool::Seat* seat_;
+  pool::WorkerState* seat_;
 };
 
 // A resource: threads, and the contexts and streams of GPUs. Any thread may make calls, one at a

@@ -4,7 +4,7 @@
 
 #include "arguments.h"
 #include "hocket/error.h"
-#include "seat.h"
+#include "py_communicator.h"
 
 namespace hocket::python {
 namespace {

@@ -54,38 +54,46 @@ void require_c_order(const std::vector<Array>& arrays, const char* name) {
   }
 }
 
-void retain_on_gpu(Seat& seat, std::vector<Array>& arrays, std::optional<StreamRef> stream) {
-  if (!arrays.empty() && arrays.front().is_on_gpu()) retain(seat, arrays, stream);
+void retain_on_gpu(PyCommunicator& self,
+                   std::vector<Array>& arrays,
+                   std::optional<StreamRef> stream) {
+  if (!arrays.empty() && arrays.front().is_on_gpu()) retain(self, arrays, stream);
 }
 
-nb::object all_reduce(
-    Seat& seat, nb::handle arrays, nb::handle op, nb::handle deadline, nb::handle stream) {
+nb::object all_reduce(PyCommunicator& self,
+                      nb::handle arrays,
+                      nb::handle op,
+                      nb::handle deadline,
+                      nb::handle stream) {
   ReduceOptions options;
-  std::vector<Array> all = read_arguments(seat, [&] {
+  std::vector<Array> all = read_arguments(self, [&] {
     std::vector<Array> read = read_all(arrays, "arrays", writable_array);
     options = {
         op_argument(op), duration_argument(deadline, "deadline"), stream_of_all(stream, read)};
     return read;
   });
-  const auto views = read_arguments(seat, [&] { return outputs(all); });
-  without_gil([&] { seat.comm.all_reduce_coalesced(views, options); });
-  retain_on_gpu(seat, all, options.stream);
+  const auto views = read_arguments(self, [&] { return outputs(all); });
+  without_gil([&] { self.comm.all_reduce_coalesced(views, options); });
+  retain_on_gpu(self, all, options.stream);
   return nb::borrow(arrays);
 }
 
-nb::object broadcast(
-    Seat& seat, nb::handle arrays, nb::handle root, nb::handle deadline, nb::handle stream) {
+nb::object broadcast(PyCommunicator& self,
+                     nb::handle arrays,
+                     nb::handle root,
+                     nb::handle deadline,
+                     nb::handle stream) {
   RootOptions options;
-  std::vector<Array> all = read_arguments(seat, [&] {
+  std::vector<Array> all = read_arguments(self, [&] {
     options = root_options(root, deadline);
-    const Reader reader = seat.comm.rank() == options.root ? read_array : writable_array;
+    const Reader reader = self.comm.rank() == options.root ? read_array : writable_array;
     std::vector<Array> read = read_all(arrays, "arrays", reader);
     options.stream = stream_of_all(stream, read);
     return read;
   });
-  const auto views = read_arguments(seat, [&] { return outputs(all); });
-  without_gil([&] { seat.comm.broadcast_coalesced(views, options); });
-  retain_on_gpu(seat, all, options.stream);
+  const auto views = read_arguments(self, [&] { return outputs(all); });
+  without_gil([&] { self.comm.broadcast_coalesced(views, options); });
+  retain_on_gpu(self, all, options.stream);
   return nb::borrow(arrays);
 }
 
@@ -137,42 +145,45 @@ std::vector<Array> read_in_c_order(nb::handle arrays) {
   return in;
 }
 
-nb::object all_gather(
-    Seat& seat, nb::handle arrays, nb::object out, nb::handle deadline, nb::handle stream) {
+nb::object all_gather(PyCommunicator& self,
+                      nb::handle arrays,
+                      nb::object out,
+                      nb::handle deadline,
+                      nb::handle stream) {
   CallOptions options;
   const bool is_new = out.is_none();
-  Sides sides = read_arguments(seat, [&] {
+  Sides sides = read_arguments(self, [&] {
     std::vector<Array> in = read_in_c_order(arrays);
-    if (is_new) out = stacked_like(in, seat.comm.size());
+    if (is_new) out = stacked_like(in, self.comm.size());
     Sides read = read_sides(std::move(in), out);
     options = {duration_argument(deadline, "deadline"), stream_of_sides(stream, read)};
     return read;
   });
-  const Views views = read_arguments(seat, [&] { return views_of(sides); });
-  without_gil([&] { seat.comm.all_gather_coalesced(views.in, views.out, options); });
-  retain_on_gpu(seat, sides.in, options.stream);
-  retain_on_gpu(seat, sides.out, options.stream);
+  const Views views = read_arguments(self, [&] { return views_of(sides); });
+  without_gil([&] { self.comm.all_gather_coalesced(views.in, views.out, options); });
+  retain_on_gpu(self, sides.in, options.stream);
+  retain_on_gpu(self, sides.out, options.stream);
   if (is_new) return finished_list(out, options.stream);
   return out;
 }
 
-nb::object reduce_scatter(Seat& seat,
+nb::object reduce_scatter(PyCommunicator& self,
                           nb::handle arrays,
                           nb::handle out,
                           nb::handle op,
                           nb::handle deadline,
                           nb::handle stream) {
   ReduceOptions options;
-  Sides sides = read_arguments(seat, [&] {
+  Sides sides = read_arguments(self, [&] {
     Sides read = read_sides(read_in_c_order(arrays), out);
     options = {
         op_argument(op), duration_argument(deadline, "deadline"), stream_of_sides(stream, read)};
     return read;
   });
-  const Views views = read_arguments(seat, [&] { return views_of(sides); });
-  without_gil([&] { seat.comm.reduce_scatter_coalesced(views.in, views.out, options); });
-  retain_on_gpu(seat, sides.in, options.stream);
-  retain_on_gpu(seat, sides.out, options.stream);
+  const Views views = read_arguments(self, [&] { return views_of(sides); });
+  without_gil([&] { self.comm.reduce_scatter_coalesced(views.in, views.out, options); });
+  retain_on_gpu(self, sides.in, options.stream);
+  retain_on_gpu(self, sides.out, options.stream);
   return nb::borrow(out);
 }
 

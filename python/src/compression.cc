@@ -7,21 +7,24 @@
 namespace hocket::python {
 namespace {
 
-nb::object compressed(Seat& seat, nb::handle x, nb::handle op, nb::handle deadline) {
+nb::object compressed(PyCommunicator& self, nb::handle x, nb::handle op, nb::handle deadline) {
   ReduceOptions options;
-  const Array array = read_arguments(seat, [&] {
+  const Array array = read_arguments(self, [&] {
     options.op = op_argument(op);
     options.deadline = duration_argument(deadline, "deadline");
     Array read = writable_array(x, "x");
     options.stream = stream_of(nb::none(), read, {});
     return read;
   });
-  without_gil([&] { compressed_all_reduce(seat.comm, array.output(), options); });
+  without_gil([&] { compressed_all_reduce(self.comm, array.output(), options); });
   return nb::borrow(x);
 }
 
-nb::object hierarchical(
-    Seat& seat, nb::handle x, nb::handle op, nb::handle is_compressed, nb::handle deadline) {
+nb::object hierarchical(PyCommunicator& self,
+                        nb::handle x,
+                        nb::handle op,
+                        nb::handle is_compressed,
+                        nb::handle deadline) {
   HierarchicalOptions options;
   const auto read = [&] {
     options.op = op_argument(op);
@@ -31,8 +34,8 @@ nb::object hierarchical(
     options.stream = stream_of(nb::none(), array, {});
     return array;
   };
-  const Array array = read_arguments(seat, read, &refuse_hierarchical_all_reduce);
-  without_gil([&] { hierarchical_all_reduce(seat.comm, array.output(), options); });
+  const Array array = read_arguments(self, read, &refuse_hierarchical_all_reduce);
+  without_gil([&] { hierarchical_all_reduce(self.comm, array.output(), options); });
   return nb::borrow(x);
 }
 

@@ -132,27 +132,31 @@ void drop_ended(HeldWork& held) {
 
 // `arrays` are pointers to the retained arrays.
 template <typename Arrays>
-void retain_all(Seat& seat, const Arrays& arrays, const std::optional<StreamRef>& stream) {
-  HeldWork& held = *seat.held;
+void retain_all(PyCommunicator& self,
+                const Arrays& arrays,
+                const std::optional<StreamRef>& stream) {
+  HeldWork& held = *self.held;
   drop_ended(held);
   if (!std::ranges::any_of(arrays, [&](Array* one) { return needs_hold(*one, stream); })) return;
   WorkHandle handle{.result = nb::none()};
   for (Array* one : arrays) keep(handle, *one);
   handle.work =
-      without_gil_or_signals([&] { return seat.comm.stream_mark(stream.value_or(StreamRef())); });
+      without_gil_or_signals([&] { return self.comm.stream_mark(stream.value_or(StreamRef())); });
   held.add(std::move(handle));
 }
 
 }  // namespace
 
-void retain(Seat& seat, std::initializer_list<Array*> arrays, std::optional<StreamRef> stream) {
-  retain_all(seat, arrays, stream);
+void retain(PyCommunicator& self,
+            std::initializer_list<Array*> arrays,
+            std::optional<StreamRef> stream) {
+  retain_all(self, arrays, stream);
 }
 
-void retain(Seat& seat, std::vector<Array>& arrays, std::optional<StreamRef> stream) {
+void retain(PyCommunicator& self, std::vector<Array>& arrays, std::optional<StreamRef> stream) {
   std::vector<Array*> all;
   for (Array& array : arrays) all.push_back(&array);
-  retain_all(seat, all, stream);
+  retain_all(self, all, stream);
 }
 
 }  // namespace hocket::python

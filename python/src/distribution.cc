@@ -76,7 +76,7 @@ InvalidArgument
       "Wait for the other processes and take the context down; without one nothing happens.");
   cls.def_prop_ro(
       "communicator",
-      [](Context& c) { return Seat{Communicator(c.communicator().impl())}; },
+      [](Context& c) { return PyCommunicator{Communicator(c.communicator().impl())}; },
       nb::sig("def communicator(self) -> Communicator"),
       "All processes of the context. Usable while it stands.");
   cls.def_prop_ro(
@@ -121,20 +121,20 @@ void bind_distribution(nb::module_& module) {
   cls.def(
       "__init__",
       [](Redistribution* self,
-         Seat& seat,
+         PyCommunicator& owner,
          const Extents& from_lower,
          const Extents& from_upper,
          const Extents& to_lower,
          const Extents& to_upper,
          bool fortran,
          nb::handle deadline) {
-        const RedistributeOptions options = read_arguments(seat, [&] {
+        const RedistributeOptions options = read_arguments(owner, [&] {
           return RedistributeOptions{.order = fortran ? MemoryOrder::kFortran : MemoryOrder::kC,
                                      .deadline = duration_argument(deadline, "deadline")};
         });
         without_gil([&] {
           new (self) Redistribution(
-              seat.comm, Box(from_lower, from_upper), Box(to_lower, to_upper), options);
+              owner.comm, Box(from_lower, from_upper), Box(to_lower, to_upper), options);
         });
       },
       nb::keep_alive<1, 2>(),
@@ -150,9 +150,9 @@ void bind_distribution(nb::module_& module) {
               "fortran: bool, deadline: Timeout = None) -> None"));
   cls.def(
       "move",
-      [](Redistribution& self, Seat& seat, nb::handle x, nb::handle out, bool fortran) {
+      [](Redistribution& self, PyCommunicator& owner, nb::handle x, nb::handle out, bool fortran) {
         Array in, result;
-        read_arguments(seat, [&] {
+        read_arguments(owner, [&] {
           in = read_array(x, "x");
           result = writable_array(out, "out");
           require_order(in, fortran, "x");

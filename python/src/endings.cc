@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "hocket/error.h"
-#include "seat.h"
+#include "py_communicator.h"
 
 namespace hocket::python {
 namespace {

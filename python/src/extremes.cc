@@ -24,8 +24,8 @@ struct ExtremesPlan {
 };
 
 ExtremesPlan read(
-    Seat& seat, nb::handle x, nb::handle index, nb::handle deadline, nb::handle stream) {
-  return read_arguments(seat, [&] {
+    PyCommunicator& self, nb::handle x, nb::handle index, nb::handle deadline, nb::handle stream) {
+  return read_arguments(self, [&] {
     ExtremesPlan plan{.in = read_array(x, "x")};
     plan.options.deadline = duration_argument(deadline, "deadline");
     plan.rank = new_int32_beside(plan.in);
@@ -48,10 +48,10 @@ ExtremesPlan read(
 }
 
 // The arrays must stay as long as the call needs them.
-void retain_all(Seat& seat, ExtremesPlan& plan) {
+void retain_all(PyCommunicator& self, ExtremesPlan& plan) {
   if (!plan.in.is_on_gpu()) return;
   retain(
-      seat, {&plan.in, &plan.index, &plan.values, &plan.ranks, &plan.indices}, plan.options.stream);
+      self, {&plan.in, &plan.index, &plan.values, &plan.ranks, &plan.indices}, plan.options.stream);
 }
 template <typename Handle>
 void keep_all(Handle& handle, ExtremesPlan& plan) {
@@ -83,40 +83,52 @@ void define_extreme(CommunicatorClass& cls, const std::string& name, const char*
   add(name,
       "tuple[Any, ...]",
       help,
-      [](Seat& seat, nb::handle x, nb::handle index, nb::handle deadline, nb::handle stream) {
-        ExtremesPlan plan = read(seat, x, index, deadline, stream);
-        without_gil([&] { kFind(seat.comm, plan.in.input(), plan.out(), plan.options); });
+      [](PyCommunicator& self,
+         nb::handle x,
+         nb::handle index,
+         nb::handle deadline,
+         nb::handle stream) {
+        ExtremesPlan plan = read(self, x, index, deadline, stream);
+        without_gil([&] { kFind(self.comm, plan.in.input(), plan.out(), plan.options); });
         const auto on = plan.options.stream;
         plan.value = finished(std::move(plan.value), on);
         if (plan.place.is_valid()) plan.place = finished(std::move(plan.place), on);
-        retain_all(seat, plan);
+        retain_all(self, plan);
         return plan.result();
       });
   add(name + "_async",
       "Work",
       "Start `" + name + "`; the arrays must be left alone until the Work is done.",
-      [name](Seat& seat, nb::handle x, nb::handle index, nb::handle deadline, nb::handle stream) {
-        ExtremesPlan plan = read(seat, x, index, deadline, stream);
+      [name](PyCommunicator& self,
+             nb::handle x,
+             nb::handle index,
+             nb::handle deadline,
+             nb::handle stream) {
+        ExtremesPlan plan = read(self, x, index, deadline, stream);
         WorkHandle handle{.work = without_gil([&] {
-                            return kStart(seat.comm, plan.in.input(), plan.out(), plan.options);
+                            return kStart(self.comm, plan.in.input(), plan.out(), plan.options);
                           })};
         handle.call = name;
         // Memory that was only lent is kept as long as the stream needs it, even if the Work is
         // dropped.
-        if (plan.in.lease || plan.index.lease) retain_all(seat, plan);
+        if (plan.in.lease || plan.index.lease) retain_all(self, plan);
         keep_all(handle, plan);
         return handle;
       });
   add("prepare_" + name,
       "Prepared",
       "Check `" + name + "` once, to call it again and again on the same arrays.",
-      [name](Seat& seat, nb::handle x, nb::handle index, nb::handle deadline, nb::handle stream) {
-        ExtremesPlan plan = read(seat, x, index, deadline, stream);
-        read_arguments(seat, [&] { require_reusable(plan.value); });
+      [name](PyCommunicator& self,
+             nb::handle x,
+             nb::handle index,
+             nb::handle deadline,
+             nb::handle stream) {
+        ExtremesPlan plan = read(self, x, index, deadline, stream);
+        read_arguments(self, [&] { require_reusable(plan.value); });
         PreparedHandle handle{
-            .comm = nb::find(seat),
+            .comm = nb::find(self),
             .call = without_gil(
-                [&] { return kPrepare(seat.comm, plan.in.input(), plan.out(), plan.options); })};
+                [&] { return kPrepare(self.comm, plan.in.input(), plan.out(), plan.options); })};
         handle.name = name;
         keep_all(handle, plan);
         if (!stream.is_none()) handle.objects.push_back(nb::borrow(stream));

@@ -16,7 +16,7 @@ void bind_fft(nb::module_& module) {
   cls.def(
       "__init__",
       [](Fft* self,
-         Seat& seat,
+         PyCommunicator& owner,
          const Extents& shape,
          const std::vector<Extents>& corners,
          int kind,
@@ -26,7 +26,7 @@ void bind_fft(nb::module_& module) {
          bool measured,
          std::optional<int> gpu,
          nb::handle deadline) {
-        const FftOptions options = read_arguments(seat, [&] {
+        const FftOptions options = read_arguments(owner, [&] {
           return FftOptions{
               .kind = static_cast<FftKind>(kind),
               .precision = is_double ? DType::kFloat64 : DType::kFloat32,
@@ -38,7 +38,7 @@ void bind_fft(nb::module_& module) {
               .deadline = duration_argument(deadline, "deadline")};
         });
         without_gil([&] {
-          new (self) Fft(seat.comm,
+          new (self) Fft(owner.comm,
                          shape,
                          Box(corners.at(0), corners.at(1)),
                          Box(corners.at(2), corners.at(3)),
@@ -62,14 +62,14 @@ void bind_fft(nb::module_& module) {
   cls.def(
       "execute",
       [](Fft& self,
-         Seat& seat,
+         PyCommunicator& owner,
          nb::handle x,
          nb::handle out,
          bool inverse,
          nb::handle asked) {
         Array in, result;
         std::optional<StreamRef> stream;
-        read_arguments(seat, [&] {
+        read_arguments(owner, [&] {
           in = read_array(x, "x");
           require_c_order(in, "x");
           result = writable_array(out, "out");
@@ -82,7 +82,7 @@ void bind_fft(nb::module_& module) {
                inverse ? FftDirection::kInverse : FftDirection::kForward,
                stream);
         });
-        retain(seat, {&in, &result}, stream);
+        retain(owner, {&in, &result}, stream);
       },
       arg("comm"),
       arg("x"),

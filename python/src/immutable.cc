@@ -7,7 +7,7 @@
 #include "device.h"
 #include "hocket/error.h"
 #include "hocket/gpu.h"
-#include "seat.h"
+#include "py_communicator.h"
 
 namespace hocket::python {
 namespace {

@@ -17,7 +17,7 @@
 
 #include "arguments.h"
 #include "hocket/compression.h"
-#include "seat.h"
+#include "py_communicator.h"
 
 namespace hocket::python {
 namespace {
@@ -95,14 +95,14 @@ constexpr std::string_view kOfOneRank[] = {"abort",
                                            "send_recv"};
 
 // Null, too, where its `__init__` has not been called.
-Seat* seat_of(nb::handle self) {
-  const bool is_ours = nb::isinstance<Seat>(self) || nb::isinstance<Symmetric>(self) ||
+PyCommunicator* seat_of(nb::handle self) {
+  const bool is_ours = nb::isinstance<PyCommunicator>(self) || nb::isinstance<Symmetric>(self) ||
                        nb::isinstance<PreparedHandle>(self);
   if (!is_ours || !nb::inst_ready(self)) return nullptr;
-  if (nb::isinstance<Seat>(self)) return &nb::cast<Seat&>(self);
-  if (nb::isinstance<Symmetric>(self)) return &nb::cast<Symmetric&>(self).seat;
+  if (nb::isinstance<PyCommunicator>(self)) return &nb::cast<PyCommunicator&>(self);
+  if (nb::isinstance<Symmetric>(self)) return &nb::cast<Symmetric&>(self).self;
   if (nb::isinstance<PreparedHandle>(self)) {
-    return &nb::cast<Seat&>(nb::cast<PreparedHandle&>(self).comm);
+    return &nb::cast<PyCommunicator&>(nb::cast<PreparedHandle&>(self).comm);
   }
   return nullptr;
 }
@@ -127,13 +127,13 @@ void answer(PyObject* function, PyObject* const* arguments, std::size_t count, P
     const nb::python_error before;  // takes it
     if (was_called(before)) throw before;
     const auto refuse = known().refuse.find(function);
-    Seat* const seat =
+    PyCommunicator* const self =
         refuse == known().refuse.end() || count == 0 ? nullptr : seat_of(arguments[0]);
     try {
       explain(function, names);
       throw before;
     } catch (const nb::python_error&) {
-      if (seat != nullptr) announce_refusal(*seat, refuse->second);
+      if (self != nullptr) announce_refusal(*self, refuse->second);
       throw;
     }
   } catch (nb::python_error& better) {
@@ -230,7 +230,8 @@ void mind_keywords(nb::module_& module) {
   all.deadline = PyUnicode_InternFromString("deadline");
   all.timeout = PyUnicode_InternFromString("timeout");
   const nb::object names_of = nb::module_::import_("hocket._keywords").attr("names_of");
-  for (nb::handle owner : {nb::type<Seat>(), nb::type<Symmetric>(), nb::type<PreparedHandle>()}) {
+  for (nb::handle owner :
+       {nb::type<PyCommunicator>(), nb::type<Symmetric>(), nb::type<PreparedHandle>()}) {
     const nb::object members = nb::steal(PyMapping_Items(owner.attr("__dict__").ptr()));
     for (nb::handle member : members) {
       const std::string name = nb::cast<std::string>(member[0]);
@@ -254,7 +255,8 @@ void mind_keywords(nb::module_& module) {
   for (nb::handle member : mind_all(module)) {
     if (PyType_Check(member.ptr())) mind_all(member);
   }
-  give_signatures(nb::object(module.attr("_run_threads")), nb::type<Seat>().attr("barrier"));
+  give_signatures(nb::object(module.attr("_run_threads")),
+                  nb::type<PyCommunicator>().attr("barrier"));
 }
 
 }  // namespace hocket::python

@@ -12,7 +12,7 @@ namespace hocket::python {
 namespace {
 
 // The exports of all arrays of a list, and the arrays.
-struct Kept final : Lease {
+struct ListLease final : Lease {
   std::vector<Array> arrays;
   std::vector<nb::object> objects;
 };
@@ -42,7 +42,7 @@ bool is_list(nb::handle object) noexcept {
 }
 
 ListedArrays read_list(nb::handle list, const char* name, Array (*read)(nb::handle, const char*)) {
-  auto kept = std::make_unique<Kept>();
+  auto kept = std::make_unique<ListLease>();
   for (nb::handle one : list) {
     kept->arrays.push_back(read(one, element_name(name, kept->arrays.size()).c_str()));
     kept->objects.push_back(nb::borrow(one));

@@ -33,7 +33,7 @@ void bind_matmul(nb::module_& module) {
   cls.def(
       "__init__",
       [](Matmul* self,
-         Seat& seat,
+         PyCommunicator& owner,
          const std::array<std::size_t, 3>& size,
          const std::vector<Extents>& spreads,
          const std::vector<int>& ops,
@@ -45,7 +45,7 @@ void bind_matmul(nb::module_& module) {
          std::optional<int> gpu,
          nb::handle deadline) {
         std::array<MatmulOperand, 3> operands;
-        const MatmulOptions options = read_arguments(seat, [&] {
+        const MatmulOptions options = read_arguments(owner, [&] {
           for (std::size_t i = 0; i < 3; ++i) {
             operands[i] = {.spread = spread_of(spreads.at(i)),
                            .op = static_cast<MatrixOp>(ops.at(i)),
@@ -61,7 +61,7 @@ void bind_matmul(nb::module_& module) {
               .deadline = duration_argument(deadline, "deadline")};
         });
         without_gil([&] {
-          new (self) Matmul(seat.comm,
+          new (self) Matmul(owner.comm,
                             {.m = size[0], .n = size[1], .k = size[2]},
                             operands[0],
                             operands[1],
@@ -88,7 +88,7 @@ void bind_matmul(nb::module_& module) {
   cls.def(
       "execute",
       [](Matmul& self,
-         Seat& seat,
+         PyCommunicator& owner,
          nb::handle a,
          nb::handle b,
          nb::handle c,
@@ -98,7 +98,7 @@ void bind_matmul(nb::module_& module) {
          nb::handle asked) {
         std::optional<StreamRef> stream;
         Array left, right, added, result;
-        read_arguments(seat, [&] {
+        read_arguments(owner, [&] {
           left = read_array(a, "a");
           require_c_order(left, "a");
           right = read_array(b, "b");
@@ -120,7 +120,7 @@ void bind_matmul(nb::module_& module) {
             self(left.input(), right.input(), result.output(), alpha, stream);
           }
         });
-        retain(seat, {&left, &right, &added, &result}, stream);
+        retain(owner, {&left, &right, &added, &result}, stream);
       },
       arg("comm"),
       arg("a"),

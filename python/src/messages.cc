@@ -29,7 +29,7 @@ nb::object envelope(const Received& waiting) {
           waiting.source, waiting.tag, waiting.count, std::string(name_of(waiting.dtype)).c_str());
 }
 
-nb::object send_recv(Seat& seat,
+nb::object send_recv(PyCommunicator& self,
                      nb::handle x,
                      nb::handle destination,
                      nb::handle out,
@@ -48,9 +48,9 @@ nb::object send_recv(Seat& seat,
   Array target = array_to_receive(result, "out", from == kNullRank);
   require_same_order(in, "x", target, "out");
   const MessageOptions options = message_options(tag, deadline, stream_of(stream, in, target));
-  without_gil([&] { seat.comm.send_recv(in.input(), to, target.output(), from, options); });
+  without_gil([&] { self.comm.send_recv(in.input(), to, target.output(), from, options); });
   land(target);
-  if (in.is_on_gpu()) retain(seat, {&in, &target}, options.stream);
+  if (in.is_on_gpu()) retain(self, {&in, &target}, options.stream);
   return finished(std::move(result), options.stream);
 }
 
@@ -75,7 +75,7 @@ Side read_side(nb::handle messages, const char* name, Array (*read)(nb::handle, 
   return side;
 }
 
-void exchange(Seat& seat,
+void exchange(PyCommunicator& self,
               nb::handle outgoing,
               nb::handle incoming,
               nb::handle tag,
@@ -101,11 +101,11 @@ void exchange(Seat& seat,
                       deadline,
                       out.arrays.empty() ? stream_of(stream, {}, in.arrays.front())
                                          : stream_of(stream, out.arrays.front(), {}));
-  without_gil([&] { seat.comm.exchange(sent, received, options); });
+  without_gil([&] { self.comm.exchange(sent, received, options); });
   for (const Array& array : in.arrays) land(array);
   for (Side* side : {&out, &in}) {
     if (!side->arrays.empty() && side->arrays.front().is_on_gpu()) {
-      retain(seat, side->arrays, options.stream);
+      retain(self, side->arrays, options.stream);
     }
   }
 }
@@ -116,7 +116,7 @@ void bind_messages(CommunicatorClass& cls) {
   using nb::arg;
   cls.def(
       "send",
-      [](Seat& s,
+      [](PyCommunicator& s,
          nb::handle x,
          nb::handle destination,
          nb::handle tag,
@@ -151,7 +151,7 @@ tag : int
 )");
   cls.def(
       "recv",
-      [](Seat& s,
+      [](PyCommunicator& s,
          nb::handle x,
          nb::handle source,
          nb::handle tag,
@@ -200,7 +200,7 @@ Received
 )");
   cls.def(
       "send_async",
-      [](Seat& s,
+      [](PyCommunicator& s,
          nb::handle x,
          nb::handle destination,
          nb::handle tag,
@@ -225,7 +225,7 @@ Received
       "Start a `send`; the array must be left alone until the Work is done.");
   cls.def(
       "recv_async",
-      [](Seat& s,
+      [](PyCommunicator& s,
          nb::handle x,
          nb::handle source,
          nb::handle tag,
@@ -256,7 +256,7 @@ Received
       "contiguous is written to by whichever method of the Work says first that it is done.");
   cls.def(
       "probe",
-      [](Seat& s, nb::handle source, nb::handle tag, nb::handle deadline) {
+      [](PyCommunicator& s, nb::handle source, nb::handle tag, nb::handle deadline) {
         const int from = integer_argument(source, "source");
         const MessageOptions options = message_options(tag, deadline, {});
         return envelope(without_gil([&] { return s.comm.probe(from, options); }));
@@ -286,7 +286,7 @@ Envelope
 )");
   cls.def(
       "probe_now",
-      [](Seat& s, nb::handle source, nb::handle tag) -> nb::object {
+      [](PyCommunicator& s, nb::handle source, nb::handle tag) -> nb::object {
         const int from = integer_argument(source, "source");
         const MessageOptions options = message_options(tag, nb::none(), {});
         const auto found = without_gil([&] { return s.comm.probe_now(from, options); });

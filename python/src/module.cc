@@ -5,7 +5,7 @@
 #include "errors.h"
 #include "immutable.h"
 #include "keywords.h"
-#include "seat.h"
+#include "py_communicator.h"
 
 namespace nb = nanobind;
 

@@ -48,34 +48,40 @@ Array read_c_order(nb::handle x) {
   return array;
 }
 
-Plan<RootOptions> plan_broadcast(Seat& seat, nb::handle x, nb::handle root, nb::handle deadline) {
-  return read_arguments(seat, [&] {
+Plan<RootOptions> plan_broadcast(PyCommunicator& self,
+                                 nb::handle x,
+                                 nb::handle root,
+                                 nb::handle deadline) {
+  return read_arguments(self, [&] {
     Plan<RootOptions> plan{.out = read_array(x, "x"),
                            .in_place = true,
                            .options = root_options(root, deadline),
                            .result = nb::borrow(x)};
     // The root's array is only read.
-    if (seat.comm.rank() != plan.options.root) write_in_place(plan, x);
+    if (self.comm.rank() != plan.options.root) write_in_place(plan, x);
     plan.in_place = true;
     return plan;
   });
 }
 
-Plan<CallOptions> plan_all_gather(Seat& seat, nb::handle x, nb::handle out, nb::handle deadline) {
-  return read_arguments(seat, [&] {
+Plan<CallOptions> plan_all_gather(PyCommunicator& self,
+                                  nb::handle x,
+                                  nb::handle out,
+                                  nb::handle deadline) {
+  return read_arguments(self, [&] {
     Plan<CallOptions> plan{.in = read_c_order(x),
                            .options = {duration_argument(deadline, "deadline")}};
-    read_output(plan, out, [&] { return stacked_shape(plan.in, seat.comm.size()); });
+    read_output(plan, out, [&] { return stacked_shape(plan.in, self.comm.size()); });
     return plan;
   });
 }
 
 Plan<RootOptions> plan_gather(
-    Seat& seat, nb::handle x, nb::handle out, nb::handle root, nb::handle deadline) {
-  return read_arguments(seat, [&] {
+    PyCommunicator& self, nb::handle x, nb::handle out, nb::handle root, nb::handle deadline) {
+  return read_arguments(self, [&] {
     Plan<RootOptions> plan{.in = read_c_order(x), .options = root_options(root, deadline)};
-    if (seat.comm.rank() == plan.options.root) {
-      read_output(plan, out, [&] { return stacked_shape(plan.in, seat.comm.size()); });
+    if (self.comm.rank() == plan.options.root) {
+      read_output(plan, out, [&] { return stacked_shape(plan.in, self.comm.size()); });
     }
     return plan;
   });
@@ -93,23 +99,26 @@ Shape entry_shape(const Array& x, int size) {
 }
 
 Plan<RootOptions> plan_scatter(
-    Seat& seat, nb::handle x, nb::handle out, nb::handle root, nb::handle deadline) {
-  return read_arguments(seat, [&] {
+    PyCommunicator& self, nb::handle x, nb::handle out, nb::handle root, nb::handle deadline) {
+  return read_arguments(self, [&] {
     Plan<RootOptions> plan{.options = root_options(root, deadline)};
-    if (seat.comm.rank() == plan.options.root) {
+    if (self.comm.rank() == plan.options.root) {
       plan.in = read_c_order(x);
     } else if (out.is_none()) {
       throw InvalidArgument(
           "scatter wants out= at the ranks other than the root: how large a part "
           "is, and of which dtype, they cannot know");
     }
-    read_output(plan, out, [&] { return entry_shape(plan.in, seat.comm.size()); });
+    read_output(plan, out, [&] { return entry_shape(plan.in, self.comm.size()); });
     return plan;
   });
 }
 
-Plan<CallOptions> plan_all_to_all(Seat& seat, nb::handle x, nb::handle out, nb::handle deadline) {
-  return read_arguments(seat, [&] {
+Plan<CallOptions> plan_all_to_all(PyCommunicator& self,
+                                  nb::handle x,
+                                  nb::handle out,
+                                  nb::handle deadline) {
+  return read_arguments(self, [&] {
     Plan<CallOptions> plan{.in = read_c_order(x),
                            .options = {duration_argument(deadline, "deadline")}};
     read_output(plan, out, [&] { return shape_of(plan.in); });
@@ -117,8 +126,8 @@ Plan<CallOptions> plan_all_to_all(Seat& seat, nb::handle x, nb::handle out, nb::
   });
 }
 
-CallOptions barrier_options(Seat& seat, nb::handle deadline, nb::handle stream) {
-  return read_arguments(seat, [&] {
+CallOptions barrier_options(PyCommunicator& self, nb::handle deadline, nb::handle stream) {
+  return read_arguments(self, [&] {
     return CallOptions{duration_argument(deadline, "deadline"), stream_argument(stream)};
   });
 }
@@ -127,7 +136,7 @@ void bind_barrier(CommunicatorClass& cls) {
   using nb::arg;
   cls.def(
       "barrier",
-      [](Seat& s, nb::handle deadline, nb::handle stream) {
+      [](PyCommunicator& s, nb::handle deadline, nb::handle stream) {
         const CallOptions options = barrier_options(s, deadline, stream);
         without_gil([&] { s.comm.barrier(options); });
       },
@@ -146,7 +155,7 @@ stream : stream or int, optional
 )");
   cls.def(
       "barrier_async",
-      [](Seat& s, nb::handle deadline, nb::handle stream) {
+      [](PyCommunicator& s, nb::handle deadline, nb::handle stream) {
         const CallOptions options = barrier_options(s, deadline, stream);
         WorkHandle handle{.result = nb::none()};
         handle.work = without_gil([&] { return s.comm.barrier_async(options); });

@@ -272,72 +272,81 @@ nb::object from_object(const Object& object, Pickle pickle) {
 // --- The calls --------------------------------------------------------------------------------
 
 // None: as the communicator has it.
-Pickle pickle_argument(const Seat& seat, nb::handle allow) {
+Pickle pickle_argument(const PyCommunicator& self, nb::handle allow) {
   const bool is_allowed =
-      allow.is_none() ? seat.allows_pickle : flag_argument(allow, "allow_pickle");
+      allow.is_none() ? self.allows_pickle : flag_argument(allow, "allow_pickle");
   return is_allowed ? Pickle::kAllow : Pickle::kRefuse;
 }
 
-nb::object broadcast_object(
-    Seat& seat, nb::handle object, nb::handle root, nb::handle allow_pickle, nb::handle deadline) {
+nb::object broadcast_object(PyCommunicator& self,
+                            nb::handle object,
+                            nb::handle root,
+                            nb::handle allow_pickle,
+                            nb::handle deadline) {
   RootOptions options;
   Reading reading{};
-  const Object mine = read_arguments(seat, [&] {
+  const Object mine = read_arguments(self, [&] {
     options = root_options(root, deadline);
-    reading.pickle = pickle_argument(seat, allow_pickle);
-    return seat.comm.rank() == options.root ? read_object(object, reading) : Object();
+    reading.pickle = pickle_argument(self, allow_pickle);
+    return self.comm.rank() == options.root ? read_object(object, reading) : Object();
   });
   const Object result =
-      without_gil([&] { return hocket::broadcast_object(seat.comm, mine, options); });
+      without_gil([&] { return hocket::broadcast_object(self.comm, mine, options); });
   // The root also returns what the others get. If that equals the original, the original is
   // returned.
-  if (seat.comm.rank() == options.root && !reading.changes) return nb::borrow(object);
+  if (self.comm.rank() == options.root && !reading.changes) return nb::borrow(object);
   return from_object(result, reading.pickle);
 }
 
-nb::object gather_object(
-    Seat& seat, nb::handle object, nb::handle root, nb::handle allow_pickle, nb::handle deadline) {
+nb::object gather_object(PyCommunicator& self,
+                         nb::handle object,
+                         nb::handle root,
+                         nb::handle allow_pickle,
+                         nb::handle deadline) {
   RootOptions options;
   Reading reading{};
-  const Object mine = read_arguments(seat, [&] {
+  const Object mine = read_arguments(self, [&] {
     options = root_options(root, deadline);
-    reading.pickle = pickle_argument(seat, allow_pickle);
+    reading.pickle = pickle_argument(self, allow_pickle);
     return read_object(object, reading);
   });
-  const auto all = without_gil([&] { return hocket::gather_object(seat.comm, mine, options); });
-  if (seat.comm.rank() != options.root) return nb::none();
+  const auto all = without_gil([&] { return hocket::gather_object(self.comm, mine, options); });
+  if (self.comm.rank() != options.root) return nb::none();
   return from_items(all, reading.pickle);
 }
 
-nb::object all_gather_object(Seat& seat,
+nb::object all_gather_object(PyCommunicator& self,
                              nb::handle object,
                              nb::handle allow_pickle,
                              nb::handle deadline) {
   CallOptions options;
   Reading reading{};
-  const Object mine = read_arguments(seat, [&] {
+  const Object mine = read_arguments(self, [&] {
     options = {duration_argument(deadline, "deadline")};
-    reading.pickle = pickle_argument(seat, allow_pickle);
+    reading.pickle = pickle_argument(self, allow_pickle);
     return read_object(object, reading);
   });
-  const auto all = without_gil([&] { return hocket::all_gather_object(seat.comm, mine, options); });
+  const auto all = without_gil([&] { return hocket::all_gather_object(self.comm, mine, options); });
   return from_items(all, reading.pickle);
 }
 
-nb::object scatter_object(
-    Seat& seat, nb::handle objects, nb::handle root, nb::handle allow_pickle, nb::handle deadline) {
+nb::object scatter_object(PyCommunicator& self,
+                          nb::handle objects,
+                          nb::handle root,
+                          nb::handle allow_pickle,
+                          nb::handle deadline) {
   RootOptions options;
   Reading reading{};
-  const std::vector<Object> all = read_arguments(seat, [&] {
+  const std::vector<Object> all = read_arguments(self, [&] {
     options = root_options(root, deadline);
-    reading.pickle = pickle_argument(seat, allow_pickle);
+    reading.pickle = pickle_argument(self, allow_pickle);
     std::vector<Object> read;
-    if (seat.comm.rank() != options.root) return read;
+    if (self.comm.rank() != options.root) return read;
     require_iterable(objects, "objects", "a list of objects, one for each rank");
     for (nb::handle object : objects) read.push_back(read_object(object, reading));
     return read;
   });
-  const Object mine = without_gil([&] { return hocket::scatter_object(seat.comm, all, options); });
+  const Object mine = without_gil([&] { return hocket::scatter_object(self.comm, all, options); });
   return from_object(mine, reading.pickle);
 }
 
@@ -345,26 +354,29 @@ MessageOptions message_options(nb::handle tag, nb::handle deadline) {
   return {integer_argument(tag, "tag"), duration_argument(deadline, "deadline")};
 }
 
-void send_object(Seat& seat,
+void send_object(PyCommunicator& self,
                  nb::handle object,
                  nb::handle destination,
                  nb::handle tag,
                  nb::handle allow_pickle,
                  nb::handle deadline) {
-  Reading reading{.pickle = pickle_argument(seat, allow_pickle)};
+  Reading reading{.pickle = pickle_argument(self, allow_pickle)};
   const Object sent = read_object(object, reading);
   const int to = integer_argument(destination, "destination");
   const MessageOptions options = message_options(tag, deadline);
-  without_gil([&] { hocket::send_object(seat.comm, sent, to, options); });
+  without_gil([&] { hocket::send_object(self.comm, sent, to, options); });
 }
 
-nb::object recv_object(
-    Seat& seat, nb::handle source, nb::handle tag, nb::handle allow_pickle, nb::handle deadline) {
-  const Pickle pickle = pickle_argument(seat, allow_pickle);
+nb::object recv_object(PyCommunicator& self,
+                       nb::handle source,
+                       nb::handle tag,
+                       nb::handle allow_pickle,
+                       nb::handle deadline) {
+  const Pickle pickle = pickle_argument(self, allow_pickle);
   const int from = integer_argument(source, "source");
   const MessageOptions options = message_options(tag, deadline);
   const ReceivedObject received =
-      without_gil([&] { return hocket::recv_object(seat.comm, from, options); });
+      without_gil([&] { return hocket::recv_object(self.comm, from, options); });
   return nb::module_::import_("hocket._types")
       .attr("ReceivedObject")(
           from_object(received.object, pickle), received.from.source, received.from.tag);

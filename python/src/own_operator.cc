@@ -8,7 +8,7 @@
 
 #include "errors.h"
 #include "hocket/error.h"
-#include "seat.h"
+#include "py_communicator.h"
 
 namespace hocket::python {
 namespace {

@@ -44,16 +44,16 @@ Counts counts_argument(nb::handle counts, int size, const char* name) {
 }
 
 // Every rank's number.
-Counts exchange_counts(Seat& seat, std::size_t mine, const CallOptions& options) {
+Counts exchange_counts(PyCommunicator& self, std::size_t mine, const CallOptions& options) {
   std::uint64_t own = mine;
-  std::vector<std::uint64_t> all(static_cast<std::size_t>(seat.comm.size()));
-  without_gil([&] { seat.comm.all_gather(scalar(own), all, options); });
+  std::vector<std::uint64_t> all(static_cast<std::size_t>(self.comm.size()));
+  without_gil([&] { self.comm.all_gather(scalar(own), all, options); });
   return {all.begin(), all.end()};
 }
 
-Counts transpose_counts(Seat& seat, const Counts& mine, const CallOptions& options) {
+Counts transpose_counts(PyCommunicator& self, const Counts& mine, const CallOptions& options) {
   std::vector<std::uint64_t> sent(mine.begin(), mine.end()), received(mine.size());
-  without_gil([&] { seat.comm.all_to_all(sent, received, options); });
+  without_gil([&] { self.comm.all_to_all(sent, received, options); });
   return {received.begin(), received.end()};
 }
 
@@ -136,22 +136,22 @@ Counts read_sent(Plan<Options>& plan, nb::handle x, nb::handle counts, int size,
 }  // namespace
 
 Plan<CallOptions> plan_all_gather_v(
-    Seat& seat, nb::handle x, nb::handle out, nb::handle counts, nb::handle deadline) {
+    PyCommunicator& self, nb::handle x, nb::handle out, nb::handle counts, nb::handle deadline) {
   Plan<CallOptions> plan;
   Rows rows;
-  Counts all = read_arguments(seat, [&] {
+  Counts all = read_arguments(self, [&] {
     plan.options = {duration_argument(deadline, "deadline")};
     plan.in = read_array(x, "x");
     rows = rows_of(plan.in, "x");
-    return counts.is_none() ? Counts{} : counts_argument(counts, seat.comm.size(), "counts");
+    return counts.is_none() ? Counts{} : counts_argument(counts, self.comm.size(), "counts");
   });
-  if (counts.is_none()) all = exchange_counts(seat, rows.count, plan.options);
-  read_arguments(seat, [&] { set_parts(plan, out, all, rows); });
+  if (counts.is_none()) all = exchange_counts(self, rows.count, plan.options);
+  read_arguments(self, [&] { set_parts(plan, out, all, rows); });
   plan.out_counts = scaled(std::move(all), rows.elements);
   return plan;
 }
 
-Plan<RootOptions> plan_gather_v(Seat& seat,
+Plan<RootOptions> plan_gather_v(PyCommunicator& self,
                                 nb::handle x,
                                 nb::handle out,
                                 nb::handle counts,
@@ -159,29 +159,29 @@ Plan<RootOptions> plan_gather_v(Seat& seat,
                                 nb::handle deadline) {
   Plan<RootOptions> plan;
   Rows rows;
-  Counts all = read_arguments(seat, [&] {
+  Counts all = read_arguments(self, [&] {
     plan.options = root_options(root, deadline);
     plan.in = read_array(x, "x");
     rows = rows_of(plan.in, "x");
-    return counts.is_none() ? Counts{} : counts_argument(counts, seat.comm.size(), "counts");
+    return counts.is_none() ? Counts{} : counts_argument(counts, self.comm.size(), "counts");
   });
-  if (counts.is_none()) all = exchange_counts(seat, rows.count, {plan.options.deadline});
-  if (seat.comm.rank() == plan.options.root) {
-    read_arguments(seat, [&] { set_parts(plan, out, all, rows); });
+  if (counts.is_none()) all = exchange_counts(self, rows.count, {plan.options.deadline});
+  if (self.comm.rank() == plan.options.root) {
+    read_arguments(self, [&] { set_parts(plan, out, all, rows); });
   }
   plan.out_counts = scaled(std::move(all), rows.elements);
   return plan;
 }
 
-Plan<RootOptions> plan_scatter_v(Seat& seat,
+Plan<RootOptions> plan_scatter_v(PyCommunicator& self,
                                  nb::handle x,
                                  nb::handle out,
                                  nb::handle counts,
                                  nb::handle root,
                                  nb::handle deadline) {
-  return read_arguments(seat, [&] {
+  return read_arguments(self, [&] {
     Plan<RootOptions> plan{.options = root_options(root, deadline)};
-    if (seat.comm.rank() != plan.options.root) {
+    if (self.comm.rank() != plan.options.root) {
       if (out.is_none()) {
         throw InvalidArgument(
             "scatter_v wants out= at the ranks other than the root: how large "
@@ -193,14 +193,14 @@ Plan<RootOptions> plan_scatter_v(Seat& seat,
       return plan;
     }
     Rows rows;
-    const Counts all = read_sent(plan, x, counts, seat.comm.size(), rows);
+    const Counts all = read_sent(plan, x, counts, self.comm.size(), rows);
     set_output(plan, out, all[static_cast<std::size_t>(plan.options.root)], rows);
     plan.in_counts = scaled(all, rows.elements);
     return plan;
   });
 }
 
-Plan<CallOptions> plan_all_to_all_v(Seat& seat,
+Plan<CallOptions> plan_all_to_all_v(PyCommunicator& self,
                                     nb::handle x,
                                     nb::handle counts,
                                     nb::handle out,
@@ -209,24 +209,24 @@ Plan<CallOptions> plan_all_to_all_v(Seat& seat,
   Plan<CallOptions> plan;
   Rows rows;
   Counts received;
-  const Counts sent = read_arguments(seat, [&] {
+  const Counts sent = read_arguments(self, [&] {
     plan.options = {duration_argument(deadline, "deadline")};
     if (!out_counts.is_none()) {
-      received = counts_argument(out_counts, seat.comm.size(), "out_counts");
+      received = counts_argument(out_counts, self.comm.size(), "out_counts");
     }
     if (counts.is_none() && !is_list(x)) {
       throw InvalidArgument("all_to_all_v wants counts: how many rows of x each rank gets");
     }
-    return read_sent(plan, x, counts, seat.comm.size(), rows);
+    return read_sent(plan, x, counts, self.comm.size(), rows);
   });
-  if (out_counts.is_none()) received = transpose_counts(seat, sent, plan.options);
-  read_arguments(seat, [&] { set_parts(plan, out, received, rows); });
+  if (out_counts.is_none()) received = transpose_counts(self, sent, plan.options);
+  read_arguments(self, [&] { set_parts(plan, out, received, rows); });
   plan.in_counts = scaled(sent, rows.elements);
   plan.out_counts = scaled(std::move(received), rows.elements);
   return plan;
 }
 
-Plan<ReduceOptions> plan_reduce_scatter_v(Seat& seat,
+Plan<ReduceOptions> plan_reduce_scatter_v(PyCommunicator& self,
                                           nb::handle x,
                                           nb::handle out,
                                           nb::handle counts,
@@ -236,17 +236,17 @@ Plan<ReduceOptions> plan_reduce_scatter_v(Seat& seat,
   Rows rows;
   std::size_t own_rows = 0;
   const bool infers = counts.is_none() && !out.is_none();
-  Counts all = read_arguments(seat, [&] {
+  Counts all = read_arguments(self, [&] {
     plan.options = {op_argument(op), duration_argument(deadline, "deadline")};
     plan.in = read_array(x, "x");
     rows = rows_of(plan.in, "x");
     if (infers) own_rows = rows_of(writable_array(out, "out"), "out").count;
-    return counts.is_none() ? even_counts(rows.count, seat.comm.size())
-                            : counts_argument(counts, seat.comm.size(), "counts");
+    return counts.is_none() ? even_counts(rows.count, self.comm.size())
+                            : counts_argument(counts, self.comm.size(), "counts");
   });
-  if (infers) all = exchange_counts(seat, own_rows, {plan.options.deadline});
-  read_arguments(seat, [&] {
-    const int rank = seat.comm.rank();
+  if (infers) all = exchange_counts(self, own_rows, {plan.options.deadline});
+  read_arguments(self, [&] {
+    const int rank = self.comm.rank();
     set_output(plan, out, rank < 0 ? 0 : all[static_cast<std::size_t>(rank)], rows);
   });
   plan.in_counts = scaled(std::move(all), rows.elements);

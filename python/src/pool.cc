@@ -11,7 +11,7 @@
 #include "arguments.h"
 #include "hocket/device_pool.h"
 #include "hocket/error.h"
-#include "seat.h"
+#include "py_communicator.h"
 
 namespace hocket::python {
 namespace {
@@ -146,7 +146,8 @@ void map(PoolHandle& handle,
                     [&](PoolWorker& worker) {
                       const nb::gil_scoped_acquire acquire;
                       worker.begun();
-                      body(worker.index(), Seat{Communicator(worker.communicator().impl())});
+                      body(worker.index(),
+                           PyCommunicator{Communicator(worker.communicator().impl())});
                     },
                     {.streams = at, .start = PoolCallOptions::Start::kInTurn});
   });
@@ -154,11 +155,11 @@ void map(PoolHandle& handle,
 
 Communicator* across_argument(nb::handle across) {
   if (across.is_none()) return nullptr;
-  if (!nb::isinstance<Seat>(across)) {
+  if (!nb::isinstance<PyCommunicator>(across)) {
     throw InvalidArgument(std::string("across is ") + type_in_words(across) +
                           "; give a Communicator, or None to stay within this process");
   }
-  return &nb::cast<Seat&>(across).comm;
+  return &nb::cast<PyCommunicator&>(across).comm;
 }
 
 PoolReduceOptions reduce_options(nb::handle op,
@@ -179,7 +180,7 @@ auto read_across(nb::handle across, F&& read) {
   try {
     return read();
   } catch (...) {
-    if (nb::isinstance<Seat>(across)) announce_refusal(nb::cast<Seat&>(across));
+    if (nb::isinstance<PyCommunicator>(across)) announce_refusal(nb::cast<PyCommunicator&>(across));
     throw;
   }
 }

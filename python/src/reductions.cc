@@ -117,8 +117,8 @@ void read_alike(Plan<Options>& plan, nb::handle x, nb::handle out) {
 }
 
 Plan<OwnReduceOptions> plan_alike(
-    Seat& seat, nb::handle x, nb::handle out, nb::handle op, nb::handle deadline) {
-  return read_arguments(seat, [&] {
+    PyCommunicator& self, nb::handle x, nb::handle out, nb::handle op, nb::handle deadline) {
+  return read_arguments(self, [&] {
     Plan<OwnReduceOptions> plan;
     read_op(plan.options, op);
     plan.options.deadline = duration_argument(deadline, "deadline");
@@ -128,14 +128,18 @@ Plan<OwnReduceOptions> plan_alike(
   });
 }
 
-Plan<OwnReduceRootOptions> plan_reduce(
-    Seat& seat, nb::handle x, nb::handle out, nb::handle root, nb::handle op, nb::handle deadline) {
-  return read_arguments(seat, [&] {
+Plan<OwnReduceRootOptions> plan_reduce(PyCommunicator& self,
+                                       nb::handle x,
+                                       nb::handle out,
+                                       nb::handle root,
+                                       nb::handle op,
+                                       nb::handle deadline) {
+  return read_arguments(self, [&] {
     Plan<OwnReduceRootOptions> plan;
     read_op(plan.options, op);
     plan.options.root = integer_argument(root, "root");
     plan.options.deadline = duration_argument(deadline, "deadline");
-    if (seat.comm.rank() == plan.options.root) {
+    if (self.comm.rank() == plan.options.root) {
       read_alike(plan, x, out);
     } else {
       plan.in = read_array(x, "x");
@@ -162,13 +166,13 @@ Shape share_shape(const Array& x, int size) {
 }
 
 Plan<OwnReduceOptions> plan_reduce_scatter(
-    Seat& seat, nb::handle x, nb::handle out, nb::handle op, nb::handle deadline) {
-  return read_arguments(seat, [&] {
+    PyCommunicator& self, nb::handle x, nb::handle out, nb::handle op, nb::handle deadline) {
+  return read_arguments(self, [&] {
     Plan<OwnReduceOptions> plan{.in = read_array(x, "x")};
     read_op(plan.options, op);
     plan.options.deadline = duration_argument(deadline, "deadline");
     require_c_order(plan.in, "x");
-    plan.result = out.is_none() ? new_array_like(plan.in, share_shape(plan.in, seat.comm.size()))
+    plan.result = out.is_none() ? new_array_like(plan.in, share_shape(plan.in, self.comm.size()))
                                 : nb::borrow(out);
     plan.out = writable_array(plan.result, "out");
     require_c_order(plan.out, "out");
@@ -177,13 +181,13 @@ Plan<OwnReduceOptions> plan_reduce_scatter(
   });
 }
 
-nb::object reproducible_sum(Seat& seat,
+nb::object reproducible_sum(PyCommunicator& self,
                             nb::handle shards,
                             nb::handle out,
                             nb::handle op,
                             nb::handle deadline,
                             nb::handle stream) {
-  const auto plan = read_arguments(seat, [&] {
+  const auto plan = read_arguments(self, [&] {
     if (out.is_none()) {
       throw InvalidArgument(
           "out is missing, the array for the sum: how many elements a shard has follows from it");
@@ -196,7 +200,7 @@ nb::object reproducible_sum(Seat& seat,
     choose_stream(read, stream);
     return read;
   });
-  without_gil([&] { seat.comm.reproducible_sum(plan.input(), plan.output(), plan.options); });
+  without_gil([&] { self.comm.reproducible_sum(plan.input(), plan.output(), plan.options); });
   return nb::borrow(out);
 }
 

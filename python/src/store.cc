@@ -10,7 +10,7 @@
 
 #include "arguments.h"
 #include "hocket/error.h"
-#include "seat.h"
+#include "py_communicator.h"
 
 namespace hocket::python {
 namespace {

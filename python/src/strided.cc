@@ -8,7 +8,7 @@
 
 #include "hocket/error.h"
 #include "immutable.h"
-#include "seat.h"
+#include "py_communicator.h"
 
 namespace hocket::python {
 namespace {

@@ -189,11 +189,11 @@ nb::object empty(Symmetric& symmetric,
                  nb::handle memory,
                  nb::handle deadline,
                  nb::handle heap) {
-  Seat& seat = symmetric.seat;
+  PyCommunicator& self = symmetric.self;
   Shape extents;
   DType type{};
   SymmetricOptions options;
-  const std::size_t count = read_arguments(seat, [&] {
+  const std::size_t count = read_arguments(self, [&] {
     extents = shape_argument(shape);
     type = dtype_argument(dtype);
     options = {
@@ -201,7 +201,7 @@ nb::object empty(Symmetric& symmetric,
     return count_of(extents);
   });
   SymmetricArray array =
-      without_gil([&] { return seat.comm.symmetric().empty(count, type, options); });
+      without_gil([&] { return self.comm.symmetric().empty(count, type, options); });
   if (array.memory() == MemoryKind::kCuda) {
     GpuOwner owner(array.owner());
     const ArrayView local = array.local();
@@ -209,7 +209,7 @@ nb::object empty(Symmetric& symmetric,
     return nb::cast(GpuArray{local, extents, std::move(owner), local.device()});
   }
   void* data = array.local().data();
-  const auto ranks = seat.comm.world_ranks();
+  const auto ranks = self.comm.world_ranks();
   std::vector<int> makers(ranks.begin(), ranks.end());
   const nb::object owner = nb::cast(Allocation{std::move(array), std::move(makers)});
   return numpy_view(data, type, extents, owner);
@@ -248,8 +248,8 @@ nb::object peer(Symmetric& symmetric, nb::handle array, nb::handle of) {
   const Array view = read_array(array, "array");
   require_c_order(view, "array");
   if (view.is_on_gpu()) {
-    const SymmetricMemory memory = symmetric.seat.comm.symmetric();
-    const int here = memory.peer(view.input(), symmetric.seat.comm.rank()).device();
+    const SymmetricMemory memory = symmetric.self.comm.symmetric();
+    const int here = memory.peer(view.input(), symmetric.self.comm.rank()).device();
     return nb::cast(GpuArray{memory.peer(view.input(), rank),
                              shape_of(view),
                              GpuOwner(memory.owner(view.input())),
@@ -268,14 +268,14 @@ nb::object peer(Symmetric& symmetric, nb::handle array, nb::handle of) {
         "returned, or a view of it");
   }
   auto* data =
-      static_cast<std::byte*>(memory.peer(maker_of(allocation, symmetric.seat.comm, rank)).data()) +
+      static_cast<std::byte*>(memory.peer(maker_of(allocation, symmetric.self.comm, rank)).data()) +
       offset;
   return numpy_view(data, view.dtype, shape_of(view), owner);
 }
 
 void free_array(Symmetric& symmetric, nb::handle array, nb::handle deadline) {
   CallOptions options;
-  const Array view = read_arguments(symmetric.seat, [&] {
+  const Array view = read_arguments(symmetric.self, [&] {
     Array read = read_array(array, "array");
     if (!read.is_on_gpu()) {
       throw InvalidArgument(
@@ -284,13 +284,13 @@ void free_array(Symmetric& symmetric, nb::handle array, nb::handle deadline) {
     options = {duration_argument(deadline, "deadline")};
     return read;
   });
-  without_gil([&] { symmetric.seat.comm.symmetric().free(view.input(), options); });
+  without_gil([&] { symmetric.self.comm.symmetric().free(view.input(), options); });
 }
 
 std::int32_t nvshmem_team(Symmetric& symmetric, nb::handle deadline) {
   const CallOptions options = read_arguments(
-      symmetric.seat, [&] { return CallOptions{duration_argument(deadline, "deadline")}; });
-  return without_gil([&] { return symmetric.seat.comm.symmetric().nvshmem_team(options); });
+      symmetric.self, [&] { return CallOptions{duration_argument(deadline, "deadline")}; });
+  return without_gil([&] { return symmetric.self.comm.symmetric().nvshmem_team(options); });
 }
 
 int device_of(const GpuArray& array) { return std::max(0, array.device); }
@@ -342,7 +342,7 @@ memory directly. After an error the contents are undefined.
 )")
       .def("__repr__",
            [](const Symmetric& s) {
-             return to_text("<hocket.SymmetricMemory of communicator \"" + s.seat.comm.name() +
+             return to_text("<hocket.SymmetricMemory of communicator \"" + s.self.comm.name() +
                             "\">");
            })
       .def("empty",
@@ -435,9 +435,7 @@ int
 )");
   cls.def_prop_ro(
       "symmetric",
-      [](Seat& s) {
-        return Symmetric{{Communicator(s.comm.impl()), s.world}};
-      },
+      [](PyCommunicator& s) { return Symmetric{{Communicator(s.comm.impl()), s.world}}; },
       nb::sig("def symmetric(self) -> SymmetricMemory"),
       "Makes arrays that peers can reach, so that collectives on them copy nothing.");
 }

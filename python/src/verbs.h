@@ -59,11 +59,11 @@ Array read_out(nb::handle out) {
 
 // Reads a collective call's arguments by `read`. If they are refused, the other ranks are told.
 template <typename Read>
-auto read_arguments(Seat& seat, Read&& read, Refuse refuse = &refuse_next_call) {
+auto read_arguments(PyCommunicator& self, Read&& read, Refuse refuse = &refuse_next_call) {
   try {
     return read();
   } catch (...) {
-    announce_refusal(seat, refuse);
+    announce_refusal(self, refuse);
     throw;
   }
 }
@@ -108,11 +108,11 @@ template <typename Options, typename... Given, typename... Arguments>
 void define(CommunicatorClass& cls,
             const Verbs<Options>& verbs,
             const Text& text,
-            Plan<Options> (*read)(Seat&, Given...),
+            Plan<Options> (*read)(PyCommunicator&, Given...),
             const Arguments&... arguments) {
-  const auto plan = [read](Seat& seat, nb::handle stream, Given... given) {
-    Plan<Options> read_plan = read(seat, given...);
-    read_arguments(seat, [&] { choose_stream(read_plan, stream); });
+  const auto plan = [read](PyCommunicator& self, nb::handle stream, Given... given) {
+    Plan<Options> read_plan = read(self, given...);
+    read_arguments(self, [&] { choose_stream(read_plan, stream); });
     return read_plan;
   };
   // The type of the result follows from that of the arrays, if there are any.
@@ -136,19 +136,20 @@ void define(CommunicatorClass& cls,
   add(text.name,
       text.result,
       text.help,
-      [plan, block = verbs.block](Seat& seat, Given... given, nb::handle stream) {
-        auto call = plan(seat, stream, given...);
-        without_gil([&] { block(seat.comm, call); });
-        retain(seat, call);
+      [plan, block = verbs.block](PyCommunicator& self, Given... given, nb::handle stream) {
+        auto call = plan(self, stream, given...);
+        without_gil([&] { block(self.comm, call); });
+        retain(self, call);
         return finished(std::move(call.result), call.options.stream);
       });
   add(text.name + "_async",
       "Work",
       "Start `" + text.name + "`; the arrays must be left alone until the Work is done.",
-      [plan, start = verbs.start, name = text.name](Seat& seat, Given... given, nb::handle stream) {
-        auto call = plan(seat, stream, given...);
-        WorkHandle handle{.work = without_gil([&] { return start(seat.comm, call); })};
-        retain_lent(seat, call);
+      [plan, start = verbs.start, name = text.name](
+          PyCommunicator& self, Given... given, nb::handle stream) {
+        auto call = plan(self, stream, given...);
+        WorkHandle handle{.work = without_gil([&] { return start(self.comm, call); })};
+        retain_lent(self, call);
         if constexpr (requires { call.options.own; }) handle.own = call.options.own;
         keep(handle, call.in, call.out);
         handle.result = std::move(call.result);
@@ -160,11 +161,11 @@ void define(CommunicatorClass& cls,
       "Prepared",
       "Check `" + text.name + "` once, to call it again and again on the same arrays.",
       [plan, prepare = verbs.prepare, name = text.name](
-          Seat& seat, Given... given, nb::handle stream) {
-        auto call = plan(seat, stream, given...);
-        read_arguments(seat, [&] { require_reusable(call.result); });
-        PreparedHandle handle{.comm = nb::find(seat),
-                              .call = without_gil([&] { return prepare(seat.comm, call); })};
+          PyCommunicator& self, Given... given, nb::handle stream) {
+        auto call = plan(self, stream, given...);
+        read_arguments(self, [&] { require_reusable(call.result); });
+        PreparedHandle handle{.comm = nb::find(self),
+                              .call = without_gil([&] { return prepare(self.comm, call); })};
         keep(handle, call.in, call.out);
         if constexpr (requires { call.options.own; }) handle.own = call.options.own;
         if (!stream.is_none()) handle.objects.push_back(nb::borrow(stream));

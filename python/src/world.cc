@@ -22,7 +22,7 @@
 #include "hocket/machine.h"
 #include "hocket/run_clock.h"
 #include "hocket/store.h"
-#include "seat.h"
+#include "py_communicator.h"
 
 namespace hocket::python {
 
@@ -62,16 +62,16 @@ InitOptions init_options(nb::handle rank,
   return options;
 }
 
-Seat init(nb::handle rank,
-          nb::handle size,
-          nb::handle address,
-          nb::handle key,
-          nb::handle timeout,
-          nb::handle deadline,
-          nb::handle engines,
-          nb::handle bootstrap,
-          nb::handle mpi,
-          nb::handle name) {
+PyCommunicator init(nb::handle rank,
+                    nb::handle size,
+                    nb::handle address,
+                    nb::handle key,
+                    nb::handle timeout,
+                    nb::handle deadline,
+                    nb::handle engines,
+                    nb::handle bootstrap,
+                    nb::handle mpi,
+                    nb::handle name) {
   const std::unique_ptr<Bootstrap> group = bootstrap_argument(bootstrap, mpi);
   const InitOptions options = read_joining(group.get(), [&] {
     return init_options(rank, size, address, key, timeout, deadline, engines, name);
@@ -103,7 +103,7 @@ void run_threads(nb::handle size, nb::object body) {
   const auto rank = [&](Communicator& comm) {
     const nb::gil_scoped_acquire acquire;
     try {
-      body(Seat{Communicator(comm.impl())});
+      body(PyCommunicator{Communicator(comm.impl())});
     } catch (...) {
       // Python ends threads that want the GIL after the interpreter's end, by unwinding (see
       // GilGivenAway). A rank left behind in this state sleeps until the process has gone.

@@ -118,7 +118,7 @@ class KeyedQueue {
 
 // The messages of one rank that wait for their receives.
 template <typename Message>
-class EarlyMessages {
+class UnexpectedMessages {
  public:
   using Entry = typename KeyedQueue<Message>::Entry;
 

@@ -26,7 +26,7 @@ class FrameCache {
   void* allocate(std::size_t bytes) {
     const std::size_t index = (bytes - 1) / kGranule;
     if (index >= kClasses) return ::operator new(bytes);
-    Kept& kept = classes_[index];
+    FreeList& kept = classes_[index];
     if (kept.count > 0) return kept.take();
     return ::operator new((index + 1) * kGranule);
   }
@@ -41,7 +41,7 @@ class FrameCache {
   }
 
  private:
-  struct Kept {
+  struct FreeList {
     void put(void* frame) noexcept {
       first = new (frame) Free{first};
       ++count;
@@ -57,7 +57,7 @@ class FrameCache {
     Free* first = nullptr;
     int count = 0;
   };
-  std::array<Kept, kClasses> classes_;
+  std::array<FreeList, kClasses> classes_;
   bool closed_ = false;
 };
 

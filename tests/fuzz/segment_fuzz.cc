@@ -15,9 +15,9 @@
 #include "membership/control/host.h"
 #include "membership/control/onlooker.h"
 #include "monitoring/live/blame.h"
-#include "monitoring/live/desk.h"
-#include "monitoring/live/place.h"
+#include "monitoring/live/position.h"
 #include "monitoring/live/sampler.h"
+#include "monitoring/live/status_board.h"
 
 namespace {
 
@@ -48,15 +48,15 @@ struct GoodSegment {
       if (call < 40) group.finish(call, true);
     }
     group.show_wait("recv of float32[3] from rank 1 tag 0");
-    live::sit_down(*host, block, 0, "world");
-    const std::uint64_t desk = control::first_block_of(*host, 0);
-    live::ToldPlace told{.moves = 79, .text = {}};
+    live::show_group(*host, block, 0, "world");
+    const std::uint64_t board = control::first_block_of(*host, 0);
+    live::ToldPosition told{.moves = 79, .text = {}};
     told.text = "train.py:42 in load";
-    reinterpret_cast<live::DeskLayout*>(host->at(desk))->place.write(1, told);
+    reinterpret_cast<live::BoardLayout*>(host->at(board))->place.write(1, told);
     parts = {{0, 512},
              {4096, 3 * sizeof(control::RankLine)},
              {block, control::GroupControl::bytes(3)},
-             {desk, sizeof(live::DeskLayout)}};
+             {board, sizeof(live::BoardLayout)}};
   }
   std::shared_ptr<os::Segment> segment;
   std::unique_ptr<control::HostControl> host;
@@ -74,13 +74,13 @@ void look(const os::Segment& segment) {
   for (int place = 0; place < onlooker.places(); ++place) {
     const live::GlancedRank& rank = glance.ranks[static_cast<std::size_t>(place)];
     require(rank.doing < static_cast<int>(rank.groups.size()));
-    require(live::place_of(onlooker, place).size() <= live::kPlaceBytes);
+    require(live::place_of(onlooker, place).size() <= live::kPositionBytes);
     const int blamed = live::blamed_by(glance, place, [](int other) { return other == 1; });
     require(blamed >= -1 && blamed < onlooker.places());
     for (const int missing : live::missing_from(glance, place)) {
       require(missing >= 0 && missing < onlooker.places());
     }
-    for (const live::SeatedGroup& group : rank.groups) {
+    for (const live::ShownGroup& group : rank.groups) {
       require(group.index < onlooker.size_of_group(group.block));
       static_cast<void>(onlooker.wait(group.block, group.index).size());
       if (const auto failure = onlooker.failure(group.block)) {

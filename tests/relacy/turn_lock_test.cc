@@ -112,7 +112,7 @@ TEST(TurnLock, OneAtATimeAmongThree) {
 
 TEST(TurnLock, WhoComesInVainTakesNobodysMark) {
   const relacy::Harmless may_be_left_out = {
-      {"has_seat store", "no favourite is without one"},
+      {"has_slot store", "no favourite is without one"},
       {"leave_quietly store", "without a favourite all come the long way"},
       {"try_enter store", "nobody asks who the user is"}};
   relacy::holds_and_needs_all<Heirs>(kNothingDone, may_be_left_out, 2'000);

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "calls/call/core.h"
-#include "calls/world/kept_plans.h"
+#include "calls/world/plan_cache.h"
 #include "foundation/base/poll.h"
 #include "foundation/os/segment.h"
 #include "membership/failure/witness.h"
@@ -111,7 +111,7 @@ std::shared_ptr<os::Segment> make_segment() {
   return segment;
 }
 
-class Process final : public Surroundings {
+class Process final : public JobContext {
  public:
   Process(const std::shared_ptr<os::Segment>& segment, int rank)
       : host_(std::make_shared<control::HostControl>(segment, rank)), witness_(host_) {
@@ -247,7 +247,7 @@ TEST_F(CallCoreTest, CallsUnderWayEndInTheirOrder) {
   EXPECT_EQ(peer_.last_sequence(0), 1U);  // the second has not begun
   EXPECT_EQ(own_->watched, 1);
   first_may_end = true;
-  EXPECT_EQ(core_->progress(), Core::Turn::kNothingLeft);
+  EXPECT_EQ(core_->progress(), Core::Progress::kNothingLeft);
   EXPECT_TRUE(first->done() && second->done());
   EXPECT_TRUE(peer_.finished_well(0, 2));
 }
@@ -401,7 +401,7 @@ TEST_F(CallCoreTest, WhoeverDropsAWorkEndsTheGroup) {
   EXPECT_EQ(peer_.failure().cause, Cause::kWorkDropped);
 }
 
-TEST(KeptPlans, AreThoseOfTheLastRequestsOfSeveralKinds) {
+TEST(PlanCache, AreThoseOfTheLastRequestsOfSeveralKinds) {
   std::int32_t values[4] = {};
   std::int32_t others[4] = {};
   const ArrayView all(values);
@@ -410,7 +410,7 @@ TEST(KeptPlans, AreThoseOfTheLastRequestsOfSeveralKinds) {
   const Request sent{.kind = Kind::kBroadcast, .out = all, .in_place = true};
   Request again = sum;
   again.deadline = std::chrono::seconds(1);  // no part of a plan
-  world::KeptPlans<std::unique_ptr<int>> kept;
+  world::PlanCache<std::unique_ptr<int>> kept;
   EXPECT_EQ(kept.find(sum), nullptr);
   kept.keep(sum, std::make_unique<int>(1));
   kept.keep(sent, std::make_unique<int>(2));
@@ -424,11 +424,11 @@ TEST(KeptPlans, AreThoseOfTheLastRequestsOfSeveralKinds) {
   EXPECT_EQ(**kept.find(elsewhere), 3);
 }
 
-TEST(KeptPlans, TellABarrierOfTheHostFromOneOnAStream) {
+TEST(PlanCache, TellABarrierOfTheHostFromOneOnAStream) {
   const Request here{.kind = Kind::kBarrier};
   Request on_stream = here;
   on_stream.stream = StreamRef();
-  world::KeptPlans<std::unique_ptr<int>> kept;
+  world::PlanCache<std::unique_ptr<int>> kept;
   kept.keep(here, std::make_unique<int>(1));
   EXPECT_EQ(kept.find(on_stream), nullptr);
   EXPECT_NE(kept.find(here), nullptr);
@@ -529,12 +529,12 @@ INSTANTIATE_TEST_SUITE_P(Carriers, MessagesUnderWay, ::testing::Bool());
 
 TEST_F(CallCoreTest, TheProgressThreadLeavesAloneWhatTheProgramMoves) {
   const auto pending = start_many(100);
-  EXPECT_EQ(core_->progress(), Core::Turn::kAttended);
-  EXPECT_EQ(core_->progress(), Core::Turn::kIdle);  // no thread has been inside since
+  EXPECT_EQ(core_->progress(), Core::Progress::kAttended);
+  EXPECT_EQ(core_->progress(), Core::Progress::kIdle);  // no thread has been inside since
   for (int i = 0; i < 100; ++i) core_->poke();
-  EXPECT_EQ(core_->progress(), Core::Turn::kAttended);
+  EXPECT_EQ(core_->progress(), Core::Progress::kAttended);
   for (std::uint32_t i = 0; i < 100; ++i) messages_->end(engine::MessageId{i});
-  EXPECT_EQ(core_->progress(), Core::Turn::kNothingLeft);
+  EXPECT_EQ(core_->progress(), Core::Progress::kNothingLeft);
   const auto later = start_recv();
   EXPECT_EQ(own_->watched, 2);
 }

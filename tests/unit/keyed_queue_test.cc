@@ -14,7 +14,7 @@ namespace {
 // Both sides as plain lists that are searched from the front.
 struct Lists {
   std::deque<std::pair<Envelope, int>> receives;
-  std::deque<std::pair<Tag, int>> early;
+  std::deque<std::pair<Tag, int>> unexpected;
 
   std::optional<int> take_receive(int source, Tag tag) {
     for (auto at = receives.begin(); at != receives.end(); ++at) {
@@ -26,10 +26,10 @@ struct Lists {
     return std::nullopt;
   }
   std::optional<int> take_early(Tag wanted) {
-    for (auto at = early.begin(); at != early.end(); ++at) {
+    for (auto at = unexpected.begin(); at != unexpected.end(); ++at) {
       if (!is_for({.peer = 0, .tag = wanted}, 0, at->first)) continue;
       const int found = at->second;
-      early.erase(at);
+      unexpected.erase(at);
       return found;
     }
     return std::nullopt;
@@ -83,17 +83,17 @@ TEST_P(KeyedQueueTest, AMessageFindsTheFirstReceiveThatTakesIt) {
 }
 
 TEST_P(KeyedQueueTest, AReceiveFindsTheFirstMessageThatItTakes) {
-  EarlyMessages<int> queue;
+  UnexpectedMessages<int> queue;
   for (int i = 0; i < 20'000; ++i) {
     if (pick(i < 10'000 ? 3 : 5) < 2) {
       const Tag tag = pick_tag();
       queue.push(tag, i);
-      lists_.early.emplace_back(tag, i);
+      lists_.unexpected.emplace_back(tag, i);
     } else {
       const Tag wanted = pick(4) == 0 ? kAnyTag : pick_tag();
       ASSERT_EQ(take(queue, queue.find(wanted)), lists_.take_early(wanted)) << i;
     }
-    ASSERT_EQ(queue.empty(), lists_.early.empty());
+    ASSERT_EQ(queue.empty(), lists_.unexpected.empty());
   }
 }
 

@@ -22,9 +22,9 @@
 #include "membership/control/group.h"
 #include "membership/control/host.h"
 #include "monitoring/live/blame.h"
-#include "monitoring/live/desk.h"
 #include "monitoring/live/meter.h"
 #include "monitoring/live/sampler.h"
+#include "monitoring/live/status_board.h"
 
 namespace hocket {
 namespace {
@@ -51,14 +51,14 @@ class PretendedJob {
 
   HostControl& host(int rank) { return *hosts_[static_cast<std::size_t>(rank)]; }
   const os::Segment& segment() const { return *segment_; }
-  // Adds a group of the ranks at these places; each shows it on its desk.
+  // Adds a group of the ranks at these places; each shows it on its board.
   std::uint64_t add_group(const std::vector<int>& places, const std::string& name) {
     HostControl& first = host(places.front());
     const std::uint64_t block =
         first.allocate(GroupControl::bytes(static_cast<int>(places.size())), places);
     GroupControl::format(first.at(block), places);
     for (std::size_t i = 0; i < places.size(); ++i) {
-      live::sit_down(host(places[i]), block, static_cast<int>(i), name);
+      live::show_group(host(places[i]), block, static_cast<int>(i), name);
     }
     groups_.push_back({block, places});
     return block;

@@ -60,7 +60,7 @@ TEST(NvshmemHeap, AFailureHeardOfWhileNewMemoryIsClearedLosesNothing) {
   EXPECT_EQ(heap.dropped(), std::vector{std::byte{1}});
   heap.give_back(device, heap.dropped(), patient());
   EXPECT_TRUE(heap.dropped().empty());
-  const Heap::Piece again = heap.allocate(device, 4096, patient());
+  const Heap::HeapBlock again = heap.allocate(device, 4096, patient());
   ASSERT_NE(again.address, nullptr);
   EXPECT_EQ(again.address[0], std::byte{0});
   EXPECT_EQ(again.address[4095], std::byte{0});

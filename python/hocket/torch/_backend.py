@@ -123,7 +123,7 @@ class HocketBackend(Calls, Base):  # type: ignore[misc]
         if getattr(opts, "asyncOp", False):
             return self._pending(self._comm.barrier_async(timeout), [], Kind.COLLECTIVE)
         self._comm.barrier(timeout)
-        self._shared.kept.settle()
+        self._shared.pending.settle()
         return self._finished([])
 
     def monitored_barrier(self, options: Any = None, wait_all_ranks: bool = False) -> None:
@@ -167,7 +167,7 @@ class HocketBackend(Calls, Base):  # type: ignore[misc]
         self._is_shut = True
         had_raised = self._shared.has_raised
         try:
-            self._shared.kept.drain()
+            self._shared.pending.drain()
             error: Optional[BaseException] = self._streams.drain(self._comm)
         except hocket.Error as failure:
             error = failure

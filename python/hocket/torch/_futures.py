@@ -16,14 +16,14 @@ import torch
 import hocket
 
 
-class Turn:
+class CallbackPlace:
     """The place of a callback in the order of its group's calls. A value.
 
     Places are compared as tuples: a callback that is attached inside a callback is part of that
     one.
     """
 
-    def __init__(self, turns: Turns, place: tuple[int, ...]) -> None:
+    def __init__(self, turns: CallbackOrder, place: tuple[int, ...]) -> None:
         self._turns = turns
         self.place = place
         self.inner = itertools.count()
@@ -37,7 +37,7 @@ class Turn:
         self._turns.end(self)
 
 
-class Turns:
+class CallbackOrder:
     """Keeps the calls of callbacks in one order on all ranks.
 
     Callbacks run when a call has ended, a moment that differs by rank, but collectives must come in
@@ -50,18 +50,18 @@ class Turns:
         self._changed = threading.Condition()
         self.running = threading.local()  # `turn`: the turn of the running callback of this thread
         self._outer = itertools.count()
-        self.open: dict[tuple[int, ...], Turn] = {}  # callbacks that have not run, by place
+        self.open: dict[tuple[int, ...], CallbackPlace] = {}  # callbacks that have not run, by place
 
-    def take(self) -> Turn:
+    def take(self) -> CallbackPlace:
         """Reserve a place for a callback that is attached now."""
         within = getattr(self.running, "turn", None)
         place = (next(self._outer),) if within is None else (*within.place, next(within.inner))
-        turn = Turn(self, place)
+        turn = CallbackPlace(self, place)
         with self._changed:
             self.open[place] = turn
         return turn
 
-    def end(self, turn: Turn) -> None:
+    def end(self, turn: CallbackPlace) -> None:
         """It has run."""
         with self._changed:
             del self.open[turn.place]
@@ -116,7 +116,7 @@ _Future: Any = torch.futures.Future  # PyTorch's class, which takes a type argum
 class CallFuture(_Future):  # type: ignore[misc]
     """PyTorch's future, except that callbacks have their place in the order of calls."""
 
-    def __init__(self, turns: Turns) -> None:
+    def __init__(self, turns: CallbackOrder) -> None:
         super().__init__()
         self._turns = turns
 

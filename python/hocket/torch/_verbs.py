@@ -63,7 +63,7 @@ class Verbs:
         getattr(self._comm, name)(*arguments)
         if after is not None:
             after()
-        self._shared.kept.settle()
+        self._shared.pending.settle()
         return self._finished(result, is_async)
 
     def _on_gpu(
@@ -135,7 +135,7 @@ class Verbs:
         self, work: hocket.Work, result: Tensors, kind: Kind, after: After = None
     ) -> Pending:
         self.made.handle = handle = Pending(self._shared, work, result, kind, after)
-        self._shared.kept.add(handle)
+        self._shared.pending.add(handle)
         collected = self.made.collected
         if collected is not None:
             collected.append(handle)

@@ -15,7 +15,7 @@ from torch._C._distributed_c10d import Work
 import hocket
 from hocket._ends import Ends
 
-from ._futures import CallFuture, Turns
+from ._futures import CallFuture, CallbackOrder
 
 
 class Kind(enum.Enum):
@@ -71,8 +71,8 @@ class Shared:
 
     def __init__(self, comm: hocket.Communicator) -> None:
         self.ends = Ends()
-        self.turns = Turns(comm)
-        self.kept = Kept()
+        self.turns = CallbackOrder(comm)
+        self.pending = PendingHandles()
         # True if the program has seen the error that ended the group.
         self.has_raised = False
 
@@ -216,7 +216,7 @@ class Together(Work):  # type: ignore[misc, unused-ignore]
         return every.then(lambda all_of_them: (all_of_them.wait(), self.result())[1])
 
 
-class Kept:
+class PendingHandles:
     """Handles of calls under way. Programs drop them and go on, as PyTorch's own backends allow.
     hocket would give up a call whose Work is dropped, so this keeps them.
     """

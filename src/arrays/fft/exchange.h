@@ -6,14 +6,14 @@
 #include <optional>
 #include <vector>
 
-#include "arrays/distribution/shelves.h"
+#include "arrays/distribution/exchange_buffers.h"
 #include "arrays/fft/lay.h"
 #include "arrays/fft/route.h"
 #include "hocket/communicator.h"
 
 namespace hocket::fft {
 
-using distribution::Shelves;
+using distribution::ExchangeBuffers;
 
 // The type in which elements of a size are sent, so that counts are elements.
 DType carrier(std::size_t element) noexcept;
@@ -21,8 +21,8 @@ DType carrier(std::size_t element) noexcept;
 // `box` in `count` pieces, cut along axes that are not among `axes`; the last ones may be empty.
 std::vector<Box> pieces_of(const Box& box, const std::vector<std::size_t>& axes, std::size_t count);
 
-// Messages from a shelf to the next leg's pieces. While one piece is transformed, the others are on
-// their way. A resource; one thread.
+// Messages from a buffer to the next leg's pieces. While one piece is transformed, the others are
+// on their way. A resource; one thread.
 class Messages {
  public:
   Messages(Communicator& comm,

@@ -1,5 +1,5 @@
-// A transform of arrays in GPUs' memory, as work of a stream. After each leg a rank's part lies on
-// a shelf, from which other ranks take it for the next leg. If all reach each other's memory, they
+// A transform of arrays in GPUs' memory, as work of a stream. After each leg a rank's part lies in
+// a buffer, from which other ranks take it for the next leg. If all reach each other's memory, they
 // copy it directly; else it is packed, exchanged and unpacked. Over links, slices travel while
 // others are transformed. If a leg leaves the first axis alone, its results travel in slices. Else,
 // if the next leg leaves it alone, that leg transforms slices as they arrive.
@@ -31,10 +31,10 @@ std::size_t is_inverse(FftDirection direction) noexcept {
 constexpr std::size_t kMostSlices = 8;
 
 // The sources of a rank's part for a leg. From each rank that holds some of it, it comes from a
-// shelf, or from a packed piece.
+// buffer, or from a packed piece.
 struct Fetch {
   std::vector<std::vector<Copy>> pulls;      // by slice and rank
-  std::vector<Copy> packs;                   // by rank; if shelves are not shared
+  std::vector<Copy> packs;                   // by rank; if buffers are not shared
   std::vector<std::size_t> sends, receives;  // elements, by rank
   // offsets in the send and receive buffers, in bytes, by rank
   std::vector<std::size_t> packed, places;
@@ -101,7 +101,7 @@ class GpuPlan final : public FftPlan {
     for (std::size_t k = 0; k < legs_.size(); ++k) {
       const bool is_last = k + 1 == legs_.size();
       if (k > 0) source = fetch(k, out.data(), step, on);
-      run_leg(k, source, is_last ? out.data() : shelf(1 - at_), direction, step, on);
+      run_leg(k, source, is_last ? out.data() : buffer(1 - at_), direction, step, on);
       if (!is_last) at_ = 1 - at_;
     }
     end_->record(on.handle());
@@ -117,7 +117,7 @@ class GpuPlan final : public FftPlan {
         "{} lies on GPU {}, and the plan is for GPU {}", name, gpu, device_->ordinal()));
   }
 
-  // Makes two shelves, used in turn, so that no rank overwrites data that another may still read.
+  // Makes two buffers, used in turn, so that no rank overwrites data that another may still read.
   void make_shelves() {
     const std::size_t bytes = shelf_bytes();
     if (bytes == 0) return;
@@ -136,7 +136,7 @@ class GpuPlan final : public FftPlan {
     barrier(0);
   }
 
-  // Finds out which shelves lie on other GPUs. Either all ranks use slices or none. Collective.
+  // Finds out which buffers lie on other GPUs. Either all ranks use slices or none. Collective.
   void agree_on_slices(std::size_t bytes) {
     std::int32_t sees_far = 0, all_do = 0;
     before_barrier([&] {
@@ -176,7 +176,7 @@ class GpuPlan final : public FftPlan {
     return comes_early(k + 1) || comes_late(k) ? slices_ : 1;
   }
 
-  std::byte* shelf(std::size_t which) const {
+  std::byte* buffer(std::size_t which) const {
     return is_shared() ? symmetric_[which].data<std::byte>()
                        : static_cast<std::byte*>(own_[which].data());
   }
@@ -246,14 +246,14 @@ class GpuPlan final : public FftPlan {
     }
   }
 
-  // This rank's part for leg k, which is on the shelves, or will be, slice by slice.
+  // This rank's part for leg k, which is in the buffers, or will be, slice by slice.
   void* fetch(std::size_t k, void* out, std::uint64_t step, StreamRef on) {
     const Fetch& fetch = fetches_[k];
     const bool is_last = k + 1 == legs_.size();
     // Data that is not transformed goes straight to its destination.
     void* const goal = !legs_[k].axes.empty() ? data_of(gathered_[k % 2])
                        : is_last              ? out
-                                              : shelf(1 - at_);
+                                              : buffer(1 - at_);
     if (comes_early(k)) return goal;
     const std::size_t ranks = legs_[k].before.size();
     if (is_shared()) {
@@ -266,7 +266,7 @@ class GpuPlan final : public FftPlan {
       copy_->run(copy, from, to, on.handle(), Nearness::kNear);
     };
     for (std::size_t r = 0; r < ranks; ++r) {
-      near(fetch.packs[r], shelf(at_), data_of(packed_) + fetch.packed[r]);
+      near(fetch.packs[r], buffer(at_), data_of(packed_) + fetch.packed[r]);
     }
     const auto view = [&](std::optional<cuda::DeviceBuffer>& buffer, std::size_t bytes) {
       return ArrayView(data_of(buffer),
@@ -286,7 +286,7 @@ class GpuPlan final : public FftPlan {
     return goal;
   }
 
-  // Copies a slice of leg k's input from the shelves `which` of other GPUs. The copies run over
+  // Copies a slice of leg k's input from the buffers `which` of other GPUs. The copies run over
   // links, beside the stream, until `pull_near`, which copies the rest.
   void pull_far(std::size_t k, std::size_t slice, std::size_t which, void* goal, StreamRef on) {
     if (!sees_far_) return;
@@ -357,15 +357,15 @@ class GpuPlan final : public FftPlan {
 
   std::shared_ptr<const cuda::DeviceContext> device_;
   std::shared_ptr<const Cufft> cufft_;
-  std::vector<SymmetricArray> symmetric_;  // the shelves, if all reach them
+  std::vector<SymmetricArray> symmetric_;  // the buffers, if all reach them
   std::vector<cuda::DeviceBuffer> own_;    // else
-  std::size_t at_ = 0;                     // the shelf that was filled last
+  std::size_t at_ = 0;                     // the buffer that was filled last
   std::vector<Fetch> fetches_;             // by leg
   std::optional<cuda::DeviceBuffer> first_, packed_, received_;
   std::array<std::optional<cuda::DeviceBuffer>, 2> gathered_;  // in turn, by leg
   std::optional<GpuScale> scale_;
   std::optional<GpuCopy> copy_;
-  std::vector<Nearness> reaches_;           // of the shelves, by rank
+  std::vector<Nearness> reaches_;           // of the buffers, by rank
   bool sees_far_ = false;                   // true if any is far
   std::size_t slices_ = 1;                  // number of slices of a part
   std::optional<cuda::OwnedStream> aside_;  // for slices that come over links

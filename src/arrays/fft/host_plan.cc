@@ -1,4 +1,4 @@
-// A transform of arrays in host memory. After each leg a rank's part lies on a shelf. The ranks
+// A transform of arrays in host memory. After each leg a rank's part lies in a buffer. The ranks
 // that need it for the next leg take it from there, a piece at a time. They transform the piece
 // while it is in their caches.
 #include <algorithm>
@@ -28,7 +28,7 @@ class HostPlan final : public FftPlan {
       : FftPlan(comm, shape, from, to, options) {
     before_barrier([&] { library_ = find_library(); });
     barrier(0);
-    shelves_.emplace(comm_, shelf_bytes(), options.deadline);
+    buffers_.emplace(comm_, shelf_bytes(), options.deadline);
     before_barrier([&] {
       for (std::size_t k = 0; k < legs_.size(); ++k) add(k);
       if (options.planning == FftPlanning::kMeasured) prepare(own_direction());
@@ -37,7 +37,7 @@ class HostPlan final : public FftPlan {
   }
 
   const std::string& library() const noexcept override { return library_->name(); }
-  bool is_shared() const noexcept override { return shelves_->is_shared(); }
+  bool is_shared() const noexcept override { return buffers_->is_shared(); }
 
   void execute(ConstArrayView in,
                ArrayView out,
@@ -58,22 +58,22 @@ class HostPlan final : public FftPlan {
     const std::size_t scaled = scaling_leg();
     const double by = factor(direction);
     auto* const result = static_cast<std::byte*>(out.data());
-    first(in.data(), alone ? result : shelves_->mine(), direction, scaled == 0 ? by : 1, in_place);
+    first(in.data(), alone ? result : buffers_->mine(), direction, scaled == 0 ? by : 1, in_place);
     for (std::size_t k = 1; k < parts_.size(); ++k) {
       if (parts_[k]->messages) {
-        parts_[k]->messages->begin(shelves_->mine());
+        parts_[k]->messages->begin(buffers_->mine());
       } else {
         barrier(step);
       }
       const bool is_last = k + 1 == parts_.size();
       std::byte* target = result;
       if (!is_last) {
-        shelves_->turn();
-        target = shelves_->mine();
-        shelves_->turn();
+        buffers_->turn();
+        target = buffers_->mine();
+        buffers_->turn();
       }
       later(k, {target, hands_out(k) ? result : nullptr, direction, k == scaled ? by : 1});
-      shelves_->turn();
+      buffers_->turn();
     }
   }
 
@@ -85,7 +85,7 @@ class HostPlan final : public FftPlan {
   void add(std::size_t k) {
     const Leg& leg = legs_[k];
     const std::size_t before = element(k), after = element(k + 1);
-    const bool is_first = k == 0, is_shared = shelves_->is_shared();
+    const bool is_first = k == 0, is_shared = buffers_->is_shared();
     std::size_t all = 0;
     for (const Box& box : leg.before) all = std::max(all, box.count() * before);
     std::size_t count =
@@ -150,9 +150,9 @@ class HostPlan final : public FftPlan {
   }
 
   // True if the ranks that need leg k's result only copy it to their results. A rank's own part
-  // then skips the shelf. The first leg is excluded, as its input may lie where the result will.
+  // then skips the buffer. The first leg is excluded, as its input may lie where the result will.
   bool hands_out(std::size_t k) const {
-    return k > 0 && k + 2 == legs_.size() && legs_[k + 1].axes.empty() && shelves_->is_shared();
+    return k > 0 && k + 2 == legs_.size() && legs_[k + 1].axes.empty() && buffers_->is_shared();
   }
 
   void add_stores(std::size_t k, Piece& piece) const {
@@ -257,7 +257,7 @@ class HostPlan final : public FftPlan {
       for (std::size_t i = 0; i < ranks; ++i) {
         const std::size_t r = (me + i) % ranks;
         piece.pulls[r](
-            part.messages ? part.messages->from(j, r) : shelves_->of(static_cast<int>(r)),
+            part.messages ? part.messages->from(j, r) : buffers_->of(static_cast<int>(r)),
             goal,
             part.transforms_any() ? core::Stores::kCached : stores_of(part));
       }
@@ -266,7 +266,7 @@ class HostPlan final : public FftPlan {
   }
 
   std::shared_ptr<FftLibrary> library_;
-  std::optional<Shelves> shelves_;
+  std::optional<ExchangeBuffers> buffers_;
   distribution::SamePlan same_{comm_, engine::Kind::kFft};
   std::vector<std::unique_ptr<LegPart>> parts_;  // before the library goes, their transforms do
   std::vector<std::byte> gathered_, finished_, spare_;

@@ -37,7 +37,7 @@ struct LegPart {
   // whose strides are then suitable.
   bool gathers = true, stores = true;
   std::vector<Extents> variants;       // distinct shapes of pieces; each has its own transform
-  std::unique_ptr<Messages> messages;  // carry its input; null: it reads the shelves
+  std::unique_ptr<Messages> messages;  // carry its input; null: it reads the buffers
   // By direction and variant, made when they are first needed.
   std::array<std::vector<std::unique_ptr<Transform>>, 2> transforms;
 

@@ -69,11 +69,11 @@ Feed::Feed(Communicator& comm,
     bytes += (factor(side).tiling.most() * element_ + kLine - 1) / kLine * kLine;
   }
   if (bytes > 0) {
-    shelves_.emplace(comm, bytes, deadline, local.memory());
-    is_shared_ = shelves_->is_shared();
+    buffers_.emplace(comm, bytes, deadline, local.memory());
+    is_shared_ = buffers_->is_shared();
   }
   if (!is_shared_) {
-    shelves_.reset();
+    buffers_.reset();
     panels_ = in_panels(mine.steps, panels);
     is_narrow_ = std::all_of(
         panels_.begin(), panels_.end(), [&](const auto& steps) { return can_be_narrow(steps); });
@@ -316,7 +316,7 @@ void Feed::show(const void* left, const void* right) {
   for (const Side side : {kLeft, kRight}) {
     if (!is_shown_[side]) continue;
     local_.copy(
-        shelves_->mine() + shelf_at_[side], given_[side], factor(side).tiling.held(me_) * element_);
+        buffers_->mine() + shelf_at_[side], given_[side], factor(side).tiling.held(me_) * element_);
   }
 }
 
@@ -349,11 +349,11 @@ void Feed::wait(std::size_t panel) {
 }
 
 void Feed::close() noexcept {
-  if (shelves_) shelves_->turn();
+  if (buffers_) buffers_->turn();
 }
 
 const std::byte* Feed::held(Side side, int rank) const {
-  return rank == me_ ? given_[side] : shelves_->of(rank) + shelf_at_[side];
+  return rank == me_ ? given_[side] : buffers_->of(rank) + shelf_at_[side];
 }
 
 FactorView Feed::fetch(Side side, std::size_t panel, std::size_t step, const Room& room) const {

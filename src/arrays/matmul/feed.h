@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "arrays/distribution/shelves.h"
+#include "arrays/distribution/exchange_buffers.h"
 #include "arrays/matmul/local.h"
 #include "arrays/matmul/steps.h"
 #include "hocket/communicator.h"
@@ -123,7 +123,7 @@ class Feed {
   std::array<std::size_t, 2> outer_count_{};
   std::array<const std::byte*, 2> given_{};
 
-  std::optional<distribution::Shelves> shelves_;
+  std::optional<distribution::ExchangeBuffers> buffers_;
   std::array<bool, 2> is_shown_{};
   std::array<std::size_t, 2> shelf_at_{};
 

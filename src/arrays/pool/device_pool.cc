@@ -62,8 +62,8 @@ void require_function(const std::function<void(PoolWorker&)>& body) {
 void DevicePool::map(const std::function<void(PoolWorker&)>& body, const PoolCallOptions& options) {
   require_function(body);
   pool_->run(
-      [&](pool::Seat& seat) {
-        PoolWorker worker(seat);
+      [&](pool::WorkerState& state) {
+        PoolWorker worker(state);
         body(worker);
       },
       options);
@@ -75,8 +75,8 @@ void DevicePool::map(std::span<const int> workers,
   require_function(body);
   pool_->run(
       workers,
-      [&](pool::Seat& seat) {
-        PoolWorker worker(seat);
+      [&](pool::WorkerState& state) {
+        PoolWorker worker(state);
         body(worker);
       },
       options);

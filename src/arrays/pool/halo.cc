@@ -18,8 +18,8 @@ void mend_on_host(ArrayView low, ArrayView high, std::size_t overlap, const Seam
   }
 }
 
-void swap_on_gpu(const Seat& seat, ArrayView low, ArrayView high, const Seam& seam) {
-  const DeviceLane& lane = *seat.lane;
+void swap_on_gpu(const WorkerState& state, ArrayView low, ArrayView high, const Seam& seam) {
+  const DeviceLane& lane = *state.lane;
   const cuda::ScratchMemory kept(lane.device(), seam.bytes, lane.stream().handle());
   for (std::size_t o = 0; o < seam.outer; ++o) {
     lane.copy(kept.data(), seam.strip(low, o), seam.bytes);
@@ -40,13 +40,16 @@ void mend_rows(
   }
 }
 
-void blend_by_host(
-    const Seat& seat, ArrayView low, ArrayView high, std::size_t overlap, const Seam& seam) {
-  Rows lower = take(&seat, low, seam);
-  Rows higher = take(&seat, high, seam);
+void blend_by_host(const WorkerState& state,
+                   ArrayView low,
+                   ArrayView high,
+                   std::size_t overlap,
+                   const Seam& seam) {
+  Rows lower = take(&state, low, seam);
+  Rows higher = take(&state, high, seam);
   mend_rows(lower, higher, seam, overlap, low.dtype(), Mode::kBlend);
-  put(&seat, low, seam, lower);
-  put(&seat, high, seam, higher);
+  put(&state, low, seam, lower);
+  put(&state, high, seam, higher);
 }
 
 // This process's side of a seam with a neighbour.
@@ -80,15 +83,15 @@ std::vector<Border> borders_of(const Communicator& across,
   return borders;
 }
 
-// `seat` is a worker whose GPU reaches the arrays; null if they are in host memory.
+// `state` is a worker whose GPU reaches the arrays; null if they are in host memory.
 void exchange_across(Communicator& across,
                      std::span<const Border> borders,
                      std::size_t overlap,
                      Mode mode,
-                     const Seat* seat) {
+                     const WorkerState* state) {
   std::vector<Rows> mine, theirs;
   for (const Border& border : borders) {
-    mine.push_back(take(seat, border.array, border.seam));
+    mine.push_back(take(state, border.array, border.seam));
     theirs.emplace_back(border.seam.total());
   }
   std::vector<Work> works;
@@ -105,7 +108,7 @@ void exchange_across(Communicator& across,
               overlap,
               border.array.dtype(),
               mode);
-    put(seat, border.array, border.seam, mine[i]);
+    put(state, border.array, border.seam, mine[i]);
   }
 }
 
@@ -180,38 +183,38 @@ void exchange_halo(Pool& pool,
   // Messages cannot be refused while neighbours wait for them, so this makes all go on, or none.
   if (options.across != nullptr) options.across->barrier();
   const DType dtype = arrays[0].dtype();
-  const auto do_seam = [&](const Seat& seat, std::size_t i) {
+  const auto do_seam = [&](const WorkerState& state, std::size_t i) {
     const Seam seam = seam_at(shape, seams[i], overlap, dtype);
-    if (seat.lane == nullptr) {
+    if (state.lane == nullptr) {
       mend_on_host(arrays[i], arrays[i + 1], overlap, seam, options.mode);
     } else if (options.mode == Mode::kSwap) {
-      swap_on_gpu(seat, arrays[i], arrays[i + 1], seam);
+      swap_on_gpu(state, arrays[i], arrays[i + 1], seam);
     } else {
-      blend_by_host(seat, arrays[i], arrays[i + 1], overlap, seam);
+      blend_by_host(state, arrays[i], arrays[i + 1], overlap, seam);
     }
   };
   const bool apart = are_apart(seams, overlap);
   if (!seams.empty()) {
     pool.run(
-        [&](Seat& seat) {
-          const auto index = static_cast<std::size_t>(seat.index);
+        [&](WorkerState& state) {
+          const auto index = static_cast<std::size_t>(state.index);
           if (apart) {
-            if (index < seams.size()) do_seam(seat, index);
+            if (index < seams.size()) do_seam(state, index);
           } else if (index == 0) {
-            for (std::size_t i = 0; i < seams.size(); ++i) do_seam(seat, i);
+            for (std::size_t i = 0; i < seams.size(); ++i) do_seam(state, i);
           }
         },
         {.streams = options.streams});
   }
   if (options.across == nullptr) return;
   const auto borders = borders_of(*options.across, arrays, shape, overlap, options);
-  const auto cross = [&](const Seat* seat) {
-    exchange_across(*options.across, borders, overlap, options.mode, seat);
+  const auto cross = [&](const WorkerState* state) {
+    exchange_across(*options.across, borders, overlap, options.mode, state);
   };
   if (!pool.has_gpus()) return cross(nullptr);
   const int first = 0;
   pool.run(
-      {&first, 1}, [&](const Seat& seat) { cross(&seat); }, {.streams = options.streams});
+      {&first, 1}, [&](const WorkerState& state) { cross(&state); }, {.streams = options.streams});
 }
 
 }  // namespace hocket::pool

@@ -51,10 +51,10 @@ void require_unread(ConstArrayView written, std::size_t i, ConstArrayView read, 
 
 }  // namespace
 
-void copy(const Seat& seat, ArrayView to, ConstArrayView from) {
+void copy(const WorkerState& state, ArrayView to, ConstArrayView from) {
   if (from.count() == 0 || to.data() == from.data()) return;
-  if (seat.lane != nullptr) {
-    seat.lane->copy(to.data(), from.data(), from.bytes());
+  if (state.lane != nullptr) {
+    state.lane->copy(to.data(), from.data(), from.bytes());
     return;
   }
   const bool large = from.bytes() >= kStreamingBytes;
@@ -91,9 +91,9 @@ void distribute(Pool& pool, In in, std::span<const int> from, Out out, Streams s
     }
   }
   pool.run(
-      [&](Seat& seat) {
-        const auto i = static_cast<std::size_t>(seat.index);
-        copy(seat, out[i], in[static_cast<std::size_t>(from[i])]);
+      [&](WorkerState& state) {
+        const auto i = static_cast<std::size_t>(state.index);
+        copy(state, out[i], in[static_cast<std::size_t>(from[i])]);
       },
       {.streams = streams});
 }
@@ -113,9 +113,9 @@ void scatter(Pool& pool, ConstArrayView in, Out out, Streams streams) {
     }
   }
   pool.run(
-      [&](Seat& seat) {
-        const auto i = static_cast<std::size_t>(seat.index);
-        copy(seat, out[i], in.slice(at[i], out[i].count()));
+      [&](WorkerState& state) {
+        const auto i = static_cast<std::size_t>(state.index);
+        copy(state, out[i], in.slice(at[i], out[i].count()));
       },
       {.streams = streams});
 }
@@ -133,9 +133,9 @@ void gather(Pool& pool, In in, ArrayView out, Streams streams) {
     }
   }
   pool.run(
-      [&](Seat& seat) {
-        const auto i = static_cast<std::size_t>(seat.index);
-        copy(seat, out.slice(at[i], in[i].count()), in[i]);
+      [&](WorkerState& state) {
+        const auto i = static_cast<std::size_t>(state.index);
+        copy(state, out.slice(at[i], in[i].count()), in[i]);
       },
       {.streams = streams});
 }
@@ -153,12 +153,12 @@ void all_gather(Pool& pool, In in, Out out, Streams streams) {
     }
   }
   pool.run(
-      [&](Seat& seat) {
+      [&](WorkerState& state) {
         // Each begins with its own, so that not all read from one at once.
-        for (int k = 0; k < seat.size; ++k) {
-          const auto j = static_cast<std::size_t>((seat.index + k) % seat.size);
-          const auto i = static_cast<std::size_t>(seat.index);
-          copy(seat, out[i].slice(at[j], in[j].count()), in[j]);
+        for (int k = 0; k < state.size; ++k) {
+          const auto j = static_cast<std::size_t>((state.index + k) % state.size);
+          const auto i = static_cast<std::size_t>(state.index);
+          copy(state, out[i].slice(at[j], in[j].count()), in[j]);
         }
       },
       {.streams = streams});

@@ -15,6 +15,6 @@ void gather(Pool& pool, In in, ArrayView out, Streams streams);
 void all_gather(Pool& pool, In in, Out out, Streams streams);
 
 // Copies in the worker's thread, or on its stream.
-void copy(const Seat& seat, ArrayView to, ConstArrayView from);
+void copy(const WorkerState& state, ArrayView to, ConstArrayView from);
 
 }  // namespace hocket::pool

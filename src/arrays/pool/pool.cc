@@ -49,17 +49,17 @@ Pool::Pool(int workers, const PoolOptions& options)
   if (options_.pinning == PoolOptions::Pinning::kShare && !has_gpus()) {
     processors_ = allowed_processors();
   }
-  seats_.resize(static_cast<std::size_t>(workers));
-  everybody_.resize(seats_.size());
+  states_.resize(static_cast<std::size_t>(workers));
+  everybody_.resize(states_.size());
   std::iota(everybody_.begin(), everybody_.end(), 0);
   for (const int i : everybody_) {
-    seats_[static_cast<std::size_t>(i)].index = i;
-    seats_[static_cast<std::size_t>(i)].size = workers;
-    if (has_gpus()) seats_[static_cast<std::size_t>(i)].lane = &lane(i);
+    states_[static_cast<std::size_t>(i)].index = i;
+    states_[static_cast<std::size_t>(i)].size = workers;
+    if (has_gpus()) states_[static_cast<std::size_t>(i)].lane = &lane(i);
   }
   const joining::ThreadTeam team = make_team();  // refuses too many before a thread is there
   crew_ = std::make_unique<Crew>(workers, [this](int member) { begin(member); });
-  for (Seat& seat : seats_) seat.crew = crew_.get();
+  for (WorkerState& state : states_) state.crew = crew_.get();
   join(team);
 }
 
@@ -67,8 +67,8 @@ Pool::~Pool() {
   if (!forks_.forked()) return;
   // The threads stayed with the parent; nothing of theirs can be taken down here.
   static_cast<void>(crew_.release());
-  for (Seat& seat : seats_) {
-    if (seat.world) new World(std::move(*seat.world));
+  for (WorkerState& state : states_) {
+    if (state.world) new World(std::move(*state.world));
   }
 }
 
@@ -90,7 +90,7 @@ void Pool::begin(int member) {
     lane(member).settle();
     return;
   }
-  const std::size_t n = seats_.size();
+  const std::size_t n = states_.size();
   const std::size_t processors = processors_.size();
   if (processors < n) return;
   const auto i = static_cast<std::size_t>(member);
@@ -106,9 +106,9 @@ void Pool::join(const joining::ThreadTeam& team) {
   crew_->run(
       everybody_,
       [&](int member) {
-        Seat& seat = seats_[static_cast<std::size_t>(member)];
-        seat.world.reset();
-        seat.world.emplace(team.join(member));
+        WorkerState& state = states_[static_cast<std::size_t>(member)];
+        state.world.reset();
+        state.world.emplace(team.join(member));
       },
       [](const std::string&) {});
   broken_ = false;
@@ -165,24 +165,24 @@ void Pool::check_call(std::span<const int> workers, std::span<const StreamRef> s
   }
 }
 
-void Pool::run_one(Seat& seat, const Body& body) {
-  if (seat.lane == nullptr) {
-    body(seat);
+void Pool::run_one(WorkerState& state, const Body& body) {
+  if (state.lane == nullptr) {
+    body(state);
     return;
   }
   try {
-    seat.lane->enter(lanes_);
-    body(seat);
+    state.lane->enter(lanes_);
+    body(state);
   } catch (...) {
     // Work that a failed worker has put on its streams is waited for, too, if possible.
     const std::exception_ptr error = std::current_exception();
     try {
-      seat.lane->leave();
+      state.lane->leave();
     } catch (const DeviceError&) {
     }
     std::rethrow_exception(error);
   }
-  seat.lane->leave();
+  state.lane->leave();
 }
 
 void Pool::run(std::span<const int> workers, const Body& body, const PoolCallOptions& options) {
@@ -192,7 +192,7 @@ void Pool::run(std::span<const int> workers, const Body& body, const PoolCallOpt
   if (broken_) join(make_team());
   const auto caller = [&](std::size_t i) { return streams.empty() ? StreamRef() : streams[i]; };
   for (std::size_t i = 0; i < lanes_.size(); ++i) lanes_[i]->announce(caller(i));
-  const auto one = [&](int member) { run_one(seats_[static_cast<std::size_t>(member)], body); };
+  const auto one = [&](int member) { run_one(states_[static_cast<std::size_t>(member)], body); };
   const auto conclude = [&] {
     for (std::size_t i = 0; i < lanes_.size(); ++i) lanes_[i]->conclude(caller(i), lanes_);
   };
@@ -208,8 +208,9 @@ void Pool::run(std::span<const int> workers, const Body& body, const PoolCallOpt
 
 void Pool::stop(const std::string& reason) {
   broken_ = true;
-  for (Seat& seat : seats_) {
-    if (seat.world && seat.world->communicator().impl()) seat.world->communicator().abort(reason);
+  for (WorkerState& state : states_) {
+    if (state.world && state.world->communicator().impl())
+      state.world->communicator().abort(reason);
   }
 }
 
@@ -217,10 +218,10 @@ void Pool::make_groups(int neighbours) {
   if (broken_) join(make_team());
   if (grouped_ == neighbours) return;
   groups_.clear();
-  groups_.resize(seats_.size());
-  run([&](Seat& seat) {
-    groups_[static_cast<std::size_t>(seat.index)] =
-        seat.world->communicator().split({.color = seat.index / neighbours, .key = seat.index});
+  groups_.resize(states_.size());
+  run([&](WorkerState& state) {
+    groups_[static_cast<std::size_t>(state.index)] =
+        state.world->communicator().split({.color = state.index / neighbours, .key = state.index});
   });
   grouped_ = neighbours;
 }
@@ -230,7 +231,7 @@ void Pool::close() {
   if (crew_->is_member(std::this_thread::get_id())) require_open();
   crew_.reset();
   groups_.clear();
-  for (Seat& seat : seats_) seat.world.reset();
+  for (WorkerState& state : states_) state.world.reset();
 }
 
 }  // namespace hocket::pool

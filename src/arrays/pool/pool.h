@@ -17,7 +17,7 @@
 namespace hocket::pool {
 
 // The state of a worker. Used by its own thread, and by the caller between runs.
-struct Seat {
+struct WorkerState {
   int index = 0;
   int size = 0;
   DeviceLane* lane = nullptr;  // of a GPU
@@ -31,14 +31,14 @@ class Pool {
   Pool(int workers, const PoolOptions& options);
   ~Pool();
 
-  int size() const noexcept { return static_cast<int>(seats_.size()); }
+  int size() const noexcept { return static_cast<int>(states_.size()); }
   bool has_gpus() const noexcept { return !lanes_.empty(); }
   std::span<const int> devices() const noexcept { return options_.devices; }
   DeviceLane& lane(int worker) const;
   // The GPU whose memory an array lies in; kAnyDevice for host memory.
   int device_of(ConstArrayView array) const;
 
-  using Body = std::function<void(Seat&)>;
+  using Body = std::function<void(WorkerState&)>;
   void run(std::span<const int> workers, const Body& body, const PoolCallOptions& options);
   // Runs it in all workers.
   void run(const Body& body, const PoolCallOptions& options = {}) {
@@ -52,14 +52,16 @@ class Pool {
   // Makes groups of that many neighbours out of the workers' communicators, unless they exist.
   // `group` is then the one that a worker is in.
   void make_groups(int neighbours);
-  Communicator& group(const Seat& seat) { return *groups_[static_cast<std::size_t>(seat.index)]; }
+  Communicator& group(const WorkerState& state) {
+    return *groups_[static_cast<std::size_t>(state.index)];
+  }
 
  private:
   void open_lanes();
   void begin(int member);
   joining::ThreadTeam make_team() const;
   void join(const joining::ThreadTeam& team);
-  void run_one(Seat& seat, const Body& body);
+  void run_one(WorkerState& state, const Body& body);
   void stop(const std::string& reason);
   void check_call(std::span<const int> workers, std::span<const StreamRef> streams) const;
 
@@ -67,7 +69,7 @@ class Pool {
   os::ForkGuard forks_;
   const joining::TeamResources resources_;
   std::vector<std::unique_ptr<DeviceLane>> lanes_;  // by worker; none on the host
-  std::vector<Seat> seats_;
+  std::vector<WorkerState> states_;
   std::vector<int> everybody_;
   std::vector<int> processors_;  // that this process may use
   bool broken_ = true;           // the communicators have to be made, perhaps again

@@ -88,8 +88,8 @@ int count_all(Communicator& across, std::size_t mine) {
 void average_integers(Pool& pool, In in, ArrayView out, Out copies, Communicator& across) {
   const algorithm::Partial partial(out.dtype(), ReduceOp::kAvg, count_all(across, in.size()));
   const algorithm::Scratch sums(out.count() * partial.element());
-  const auto in_part = [&](Seat& seat, const auto& f) {
-    in_chunks(part_of(out, seat.index, seat.size),
+  const auto in_part = [&](WorkerState& state, const auto& f) {
+    in_chunks(part_of(out, state.index, state.size),
               out.dtype(),
               [&](std::size_t first, std::size_t count) {
                 f(sums.get() + first * partial.element(), first, count);
@@ -98,8 +98,8 @@ void average_integers(Pool& pool, In in, ArrayView out, Out copies, Communicator
   const auto bytes_at = [](ConstArrayView array, std::size_t first) {
     return static_cast<const std::byte*>(at(array, first));
   };
-  pool.run([&](Seat& seat) {
-    in_part(seat, [&](std::byte* sum, std::size_t first, std::size_t count) {
+  pool.run([&](WorkerState& state) {
+    in_part(state, [&](std::byte* sum, std::size_t first, std::size_t count) {
       partial.load(sum, bytes_at(in[0], first), count);
       for (const ConstArrayView& next : in.subspan(1)) {
         partial.fold_in(sum, bytes_at(next, first), count);
@@ -107,8 +107,8 @@ void average_integers(Pool& pool, In in, ArrayView out, Out copies, Communicator
     });
   });
   across.all_reduce(ArrayView(sums.get(), out.count(), partial.dtype()), {.op = partial.op()});
-  pool.run([&](Seat& seat) {
-    in_part(seat, [&](const std::byte* sum, std::size_t first, std::size_t count) {
+  pool.run([&](WorkerState& state) {
+    in_part(state, [&](const std::byte* sum, std::size_t first, std::size_t count) {
       partial.finish(static_cast<std::byte*>(at(out, first)), sum, count);
       for (const ArrayView& copy : copies) {
         core::copy(at(copy, first), at(out, first), count * size_of(out.dtype()), Stores::kCached);
@@ -126,15 +126,15 @@ void reduce_on_host(
   if (apart && is_integer) return average_integers(pool, in, out, copies, *across);
   const ReduceOp op = apart ? ReduceOp::kSum : options.op;
   const Out first_copies = across != nullptr ? Out() : copies;
-  pool.run([&](Seat& seat) {
-    reduce_part(part_of(out, seat.index, seat.size), in, out, first_copies, op);
+  pool.run([&](WorkerState& state) {
+    reduce_part(part_of(out, state.index, state.size), in, out, first_copies, op);
   });
   if (across == nullptr) return;
   across->all_reduce(out, {.op = op});
   const int arrays = apart ? count_all(*across, in.size()) : 1;
   if (copies.empty() && !apart) return;
-  pool.run([&](Seat& seat) {
-    finish_part(part_of(out, seat.index, seat.size), out, copies, options.op, arrays);
+  pool.run([&](WorkerState& state) {
+    finish_part(part_of(out, state.index, state.size), out, copies, options.op, arrays);
   });
 }
 
@@ -144,12 +144,12 @@ void all_reduce_on_host(Pool& pool, In in, Out out, const PoolReduceOptions& opt
     reduce_on_host(pool, in, out[0], out.subspan(1), options);
     return;
   }
-  pool.run([&](Seat& seat) {
-    const int first = seat.index / group * group;
-    const int members = std::min(group, seat.size - first);
+  pool.run([&](WorkerState& state) {
+    const int first = state.index / group * group;
+    const int members = std::min(group, state.size - first);
     const auto b = static_cast<std::size_t>(first);
     const auto n = static_cast<std::size_t>(members);
-    reduce_part(part_of(in[b], seat.index - first, members),
+    reduce_part(part_of(in[b], state.index - first, members),
                 in.subspan(b, n),
                 out[b],
                 out.subspan(b + 1, n - 1),
@@ -158,12 +158,12 @@ void all_reduce_on_host(Pool& pool, In in, Out out, const PoolReduceOptions& opt
 }
 
 void sum_in_order(
-    Seat& seat, Communicator& comm, ConstArrayView in, ArrayView out, ReduceOptions with) {
-  const cuda::ScratchMemory sum(seat.lane->device(), in.bytes(), seat.lane->stream().handle());
+    WorkerState& state, Communicator& comm, ConstArrayView in, ArrayView out, ReduceOptions with) {
+  const cuda::ScratchMemory sum(state.lane->device(), in.bytes(), state.lane->stream().handle());
   const ArrayView result(
-      sum.data(), in.count(), in.dtype(), MemoryKind::kCuda, seat.lane->device().ordinal());
+      sum.data(), in.count(), in.dtype(), MemoryKind::kCuda, state.lane->device().ordinal());
   comm.reproducible_sum(in, result, with);
-  copy(seat, out, result);
+  copy(state, out, result);
 }
 
 // Makes sure that every process has the same number of arrays, so that a mean of means is right.
@@ -186,11 +186,11 @@ void require_alike(Communicator& across, std::size_t mine) {
 void all_reduce_between_gpus(Pool& pool, In in, Out out, const PoolReduceOptions& options) {
   if (options.op == ReduceOp::kAvg) require_alike(*options.across, in.size());
   pool.run(
-      [&](Seat& seat) {
-        Communicator& comm = seat.world->communicator();
-        const auto i = static_cast<std::size_t>(seat.index);
-        const StreamRef stream = seat.lane->stream();
-        const bool first = seat.index == 0;
+      [&](WorkerState& state) {
+        Communicator& comm = state.world->communicator();
+        const auto i = static_cast<std::size_t>(state.index);
+        const StreamRef stream = state.lane->stream();
+        const bool first = state.index == 0;
         comm.reduce(in[i], first ? out[i] : ArrayView(), {.op = options.op, .stream = stream});
         if (first) options.across->all_reduce(out[i], {.op = options.op, .stream = stream});
         comm.broadcast(out[i], {.stream = stream});
@@ -205,12 +205,12 @@ void all_reduce_on_gpus(Pool& pool, In in, Out out, const PoolReduceOptions& opt
   const bool fixed = options.order == PoolReduceOptions::Order::kFixed;
   if (!whole) pool.make_groups(group);
   pool.run(
-      [&](Seat& seat) {
-        Communicator& comm = whole ? seat.world->communicator() : pool.group(seat);
-        const auto i = static_cast<std::size_t>(seat.index);
-        const ReduceOptions with{.op = options.op, .stream = seat.lane->stream()};
+      [&](WorkerState& state) {
+        Communicator& comm = whole ? state.world->communicator() : pool.group(state);
+        const auto i = static_cast<std::size_t>(state.index);
+        const ReduceOptions with{.op = options.op, .stream = state.lane->stream()};
         if (fixed) {
-          sum_in_order(seat, comm, in[i], out[i], with);
+          sum_in_order(state, comm, in[i], out[i], with);
         } else if (in[i].data() == out[i].data()) {
           comm.all_reduce(out[i], with);
         } else {
@@ -234,11 +234,11 @@ void reduce_on_gpus(Pool& pool, In in, ArrayView out, const PoolReduceOptions& o
   Communicator* across = options.across;
   if (across != nullptr && options.op == ReduceOp::kAvg) require_alike(*across, in.size());
   pool.run(
-      [&](Seat& seat) {
-        const ConstArrayView mine = in[static_cast<std::size_t>(seat.index)];
-        const bool has_it = seat.index == root;
-        const StreamRef stream = seat.lane->stream();
-        seat.world->communicator().reduce(
+      [&](WorkerState& state) {
+        const ConstArrayView mine = in[static_cast<std::size_t>(state.index)];
+        const bool has_it = state.index == root;
+        const StreamRef stream = state.lane->stream();
+        state.world->communicator().reduce(
             mine, has_it ? out : ArrayView(), {.op = options.op, .root = root, .stream = stream});
         if (has_it && across != nullptr)
           across->all_reduce(out, {.op = options.op, .stream = stream});

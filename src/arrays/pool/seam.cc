@@ -71,9 +71,9 @@ void synchronize(const DeviceLane& lane) {
 }
 
 // Waits for the caller's streams with a deadline, as their work may be long, or never end.
-void await_callers(const Seat& seat) {
-  const Duration allowed = seat.world->communicator().deadline();
-  const DeviceLane& lane = *seat.lane;
+void await_callers(const WorkerState& state) {
+  const Duration allowed = state.world->communicator().deadline();
+  const DeviceLane& lane = *state.lane;
   if (cuda::drain(lane.driver(), lane.stream().handle(), base::Deadline::in(allowed))) return;
   throw DeviceError(
       fmt::format("the GPUs' work before an exchange of halos did not end within {}; give the pool "
@@ -91,37 +91,37 @@ Seam seam_at(const HaloShape& shape, std::size_t row, std::size_t overlap, DType
           .bytes = overlap * row_bytes};
 }
 
-Rows take(const Seat* seat, ArrayView array, const Seam& seam) {
+Rows take(const WorkerState* state, ArrayView array, const Seam& seam) {
   Rows rows(seam.total());
   if (rows.empty()) return rows;
-  if (seat == nullptr) {
+  if (state == nullptr) {
     for (std::size_t o = 0; o < seam.outer; ++o) {
       std::memcpy(rows.data() + o * seam.bytes, seam.strip(array, o), seam.bytes);
     }
     return rows;
   }
   // Collected on the GPU, so that they come in one piece.
-  const DeviceLane& lane = *seat->lane;
+  const DeviceLane& lane = *state->lane;
   const cuda::ScratchMemory kept(lane.device(), seam.total(), lane.stream().handle());
   for (std::size_t o = 0; o < seam.outer; ++o) {
     lane.copy(
         static_cast<std::byte*>(kept.data()) + o * seam.bytes, seam.strip(array, o), seam.bytes);
   }
-  await_callers(*seat);
+  await_callers(*state);
   lane.copy(rows.data(), kept.data(), rows.size());
   synchronize(lane);
   return rows;
 }
 
-void put(const Seat* seat, ArrayView array, const Seam& seam, const Rows& rows) {
+void put(const WorkerState* state, ArrayView array, const Seam& seam, const Rows& rows) {
   if (rows.empty()) return;
-  if (seat == nullptr) {
+  if (state == nullptr) {
     for (std::size_t o = 0; o < seam.outer; ++o) {
       std::memcpy(seam.strip(array, o), rows.data() + o * seam.bytes, seam.bytes);
     }
     return;
   }
-  const DeviceLane& lane = *seat->lane;
+  const DeviceLane& lane = *state->lane;
   const cuda::ScratchMemory kept(lane.device(), seam.total(), lane.stream().handle());
   lane.copy(kept.data(), rows.data(), rows.size());
   synchronize(lane);

@@ -29,8 +29,8 @@ Seam seam_at(const HaloShape& shape, std::size_t row, std::size_t overlap, DType
 using Rows = std::vector<std::byte>;
 // Copies the rows out of an array, and back. A worker with a GPU does so after all work on its
 // stream; the host waits for it. The GPU's memory may be any worker's. Null: host memory.
-Rows take(const Seat* seat, ArrayView array, const Seam& seam);
-void put(const Seat* seat, ArrayView array, const Seam& seam, const Rows& rows);
+Rows take(const WorkerState* state, ArrayView array, const Seam& seam);
+void put(const WorkerState* state, ArrayView array, const Seam& seam, const Rows& rows);
 
 // Swaps or blends one strip; `low` belongs to the lower worker.
 void mend(std::byte* low,

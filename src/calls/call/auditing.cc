@@ -60,7 +60,7 @@ Auditing::Laid Auditing::laid(const engine::Call& call,
 std::size_t Auditing::parts_of(const Laid& array) const noexcept {
   return array.parts.bytes == nullptr ? 0 : static_cast<std::size_t>(size_);
 }
-Auditing::Piece Auditing::piece(const Laid& array, std::size_t part) const noexcept {
+Auditing::Extent Auditing::piece(const Laid& array, std::size_t part) const noexcept {
   if (array.parts.bytes == nullptr) return {array.data, array.bytes};
   return {array.data + array.parts.offsets[part], array.parts.bytes[part]};
 }
@@ -80,21 +80,23 @@ AuditArray Auditing::shape_of(const Laid& array) const noexcept {
 
 // --- Shapes -------------------------------------------------------------------------------------
 
-const Auditing::Told* Auditing::find(const Asked& asked) noexcept {
+const Auditing::KnownShape* Auditing::find(const Asked& asked) noexcept {
   // A program that makes one call again and again finds it at once.
-  for (std::size_t i = 0; i < told_.size(); ++i) {
-    const std::size_t at = (found_at_ + i) % told_.size();
-    const Told& told = told_[at];
-    if (told.call == asked.call && told.shown == asked.shown && told.is_read == asked.is_read &&
-        told.has_in == asked.has_in && told.has_out == asked.has_out) {
+  for (std::size_t i = 0; i < known_shapes_.size(); ++i) {
+    const std::size_t at = (found_at_ + i) % known_shapes_.size();
+    const KnownShape& shape = known_shapes_[at];
+    if (shape.call == asked.call && shape.shown == asked.shown && shape.is_read == asked.is_read &&
+        shape.has_in == asked.has_in && shape.has_out == asked.has_out) {
       found_at_ = at;
-      return &told;
+      return &shape;
     }
   }
   return nullptr;
 }
 
-const Auditing::Told* Auditing::keep(const Asked& asked, const Laid& in, const Laid& out) noexcept {
+const Auditing::KnownShape* Auditing::keep(const Asked& asked,
+                                           const Laid& in,
+                                           const Laid& out) noexcept {
   const Signature& shown = asked.shown;
   const bool is_message = shown.kind == Kind::kSend || shown.kind == Kind::kRecv;
   observe::AuditShape shape{.group = group_,
@@ -110,17 +112,17 @@ const Auditing::Told* Auditing::keep(const Asked& asked, const Laid& in, const L
   shape.name = name_of(shown.kind);
   const auto number = file_->add_shape(shape, in.parts.bytes, out.parts.bytes);
   if (!number) return nullptr;
-  found_at_ = std::exchange(oldest_, (oldest_ + 1) % told_.size());
-  told_[found_at_] = {.call = asked.call,
-                      .shown = shown,
-                      .number = *number,
-                      .blocks = shape.in.blocks + shape.out.blocks,
-                      .in_bytes = in.bytes,
-                      .out_bytes = out.bytes,
-                      .is_read = asked.is_read,
-                      .has_in = asked.has_in,
-                      .has_out = asked.has_out};
-  return &told_[found_at_];
+  found_at_ = std::exchange(oldest_, (oldest_ + 1) % known_shapes_.size());
+  known_shapes_[found_at_] = {.call = asked.call,
+                              .shown = shown,
+                              .number = *number,
+                              .blocks = shape.in.blocks + shape.out.blocks,
+                              .in_bytes = in.bytes,
+                              .out_bytes = out.bytes,
+                              .is_read = asked.is_read,
+                              .has_in = asked.has_in,
+                              .has_out = asked.has_out};
+  return &known_shapes_[found_at_];
 }
 
 // --- Digests ------------------------------------------------------------------------------------
@@ -134,7 +136,7 @@ void Auditing::digest(Under& call, std::uint8_t which) noexcept {
   std::optional<std::size_t> first;  // element
   std::size_t before = 0;            // elements
   for (std::size_t i = 0; i < std::max<std::size_t>(1, parts_of(array)); ++i) {
-    const Piece here = piece(array, i);
+    const Extent here = piece(array, i);
     const auto found = core::digest_blocks(
         here.data, here.bytes, block, call.dtype, reinterpret_cast<core::Digest*>(call.words));
     if (found && !first) [[unlikely]] {
@@ -195,22 +197,22 @@ void Auditing::begin(const engine::Call& call, const Signature& shown, Arrays ar
                     .has_out = out != nullptr};
   const bool listed = is_listed(call.signature.kind);
   // Parts differ from call to call.
-  const Told* told = listed ? nullptr : find(asked);
-  if (told != nullptr) {
-    under_.in = {.data = static_cast<const std::byte*>(in), .bytes = told->in_bytes};
-    under_.out = {.data = static_cast<const std::byte*>(out), .bytes = told->out_bytes};
+  const KnownShape* shape = listed ? nullptr : find(asked);
+  if (shape != nullptr) {
+    under_.in = {.data = static_cast<const std::byte*>(in), .bytes = shape->in_bytes};
+    under_.out = {.data = static_cast<const std::byte*>(out), .bytes = shape->out_bytes};
   } else {
     const Kind kind = call.signature.kind;
     const bool at_root = rank_ == call.signature.root;
     under_.in = laid(call, in, engine::given(kind, at_root), call.in_parts);
     under_.out = laid(call, out, engine::taken(kind, at_root), call.out_parts);
-    told = keep(asked, under_.in, under_.out);
-    if (told == nullptr) return;
+    shape = keep(asked, under_.in, under_.out);
+    if (shape == nullptr) return;
   }
-  under_.place = file_->next(observe::kDigestWords * std::size_t{told->blocks});
+  under_.place = file_->next(observe::kDigestWords * std::size_t{shape->blocks});
   AuditRecord* const record = under_.place.record;
   if (record == nullptr) return;
-  record->number = told->number;
+  record->number = shape->number;
   record->sequence = call.sequence;
   under_.words = reinterpret_cast<std::uint64_t*>(record + 1);
   under_.dtype = call.signature.dtype;
@@ -235,12 +237,12 @@ void Auditing::end(bool failed) noexcept {
 void Auditing::unread(const Signature& shown, std::uint64_t sequence) noexcept {
   if (!is_on_) return;
   const Asked asked{.call = shown, .shown = shown};
-  const Told* told = find(asked);
-  if (told == nullptr) told = keep(asked, {}, {});
-  if (told == nullptr) return;
+  const KnownShape* shape = find(asked);
+  if (shape == nullptr) shape = keep(asked, {}, {});
+  if (shape == nullptr) return;
   AuditRecord* const record = file_->next(0).record;
   if (record == nullptr) return;
-  record->number = told->number;
+  record->number = shape->number;
   record->sequence = sequence;
   AuditFile::publish(*record, AuditState::kDone);
 }
@@ -263,13 +265,13 @@ void Auditing::note_message(const engine::Envelope& envelope,
                             .digest = static_cast<std::uint64_t>(envelope.tag)};
   const Asked asked{
       .call = signature, .shown = signature, .is_read = true, .has_in = sends, .has_out = !sends};
-  const Told* told = find(asked);
-  if (told == nullptr) told = keep(asked, call.in, call.out);
-  if (told == nullptr) return;
-  call.place = file_->next(observe::kDigestWords * std::size_t{told->blocks});
+  const KnownShape* shape = find(asked);
+  if (shape == nullptr) shape = keep(asked, call.in, call.out);
+  if (shape == nullptr) return;
+  call.place = file_->next(observe::kDigestWords * std::size_t{shape->blocks});
   AuditRecord* const record = call.place.record;
   if (record == nullptr) return;
-  record->number = told->number;
+  record->number = shape->number;
   call.words = reinterpret_cast<std::uint64_t*>(record + 1);
   digest(call, observe::kInDigested);
   digest(call, observe::kOutDigested);

@@ -47,7 +47,7 @@ class Auditing {
 
  private:
   // A piece of an array.
-  struct Piece {
+  struct Extent {
     const std::byte* data;
     std::size_t bytes;
   };
@@ -58,7 +58,7 @@ class Auditing {
     engine::PartsView parts = {};  // its `bytes` null: one piece
   };
   // A shape that is in the file, and the calls that have it.
-  struct Told {
+  struct KnownShape {
     engine::Signature call;
     engine::Signature shown;
     std::uint32_t number = 0;
@@ -69,7 +69,7 @@ class Auditing {
     bool has_in = false;
     bool has_out = false;
   };
-  // The key for a search in `told_`.
+  // The key for a search in `known_shapes_`.
   struct Asked {
     const engine::Signature& call;
     const engine::Signature& shown;
@@ -84,14 +84,14 @@ class Auditing {
             const engine::PartsView& parts) const noexcept;
   std::size_t parts_of(const Laid& array) const noexcept;
   std::size_t blocks_of(const Laid& array) const noexcept;
-  Piece piece(const Laid& array, std::size_t part) const noexcept;
+  Extent piece(const Laid& array, std::size_t part) const noexcept;
   observe::AuditArray shape_of(const Laid& array) const noexcept;
-  const Told* find(const Asked& asked) noexcept;
+  const KnownShape* find(const Asked& asked) noexcept;
   // Null if the file has no room.
-  const Told* keep(const Asked& asked, const Laid& in, const Laid& out) noexcept;
+  const KnownShape* keep(const Asked& asked, const Laid& in, const Laid& out) noexcept;
   // A call in progress.
   struct Under {
-    observe::AuditFile::Place place;
+    observe::AuditFile::Slot place;
     Laid in;
     Laid out;
     std::uint64_t* words = nullptr;  // position of the next digests
@@ -113,7 +113,7 @@ class Auditing {
   const std::string name_;
   std::uint32_t group_ = 0;
   bool warned_ = false;
-  std::array<Told, 8> told_;  // the last few shapes
+  std::array<KnownShape, 8> known_shapes_;  // the last few shapes
   std::size_t oldest_ = 0;
   std::size_t found_at_ = 0;  // position of the last shape that was found or made
   Under under_;               // the collective; without a record: none

@@ -46,45 +46,42 @@ void CallGuard::leave() noexcept {
 
 // --- Making -------------------------------------------------------------------------------------
 
-Core::Core(std::shared_ptr<Surroundings> surroundings,
+Core::Core(std::shared_ptr<JobContext> job,
            Membership membership,
            std::byte* block,
            control::GroupEntry* entry,
            Duration deadline)
-    : surroundings_(std::move(surroundings)),
+    : job_(std::move(job)),
       membership_(std::move(membership)),
-      forks_(surroundings_->forks()),
-      group_(block == nullptr ? nullptr
-                              : std::make_unique<control::GroupControl>(surroundings_->host(),
-                                                                        block,
-                                                                        membership_.rank,
-                                                                        membership_.host_ranks,
-                                                                        entry)),
-      tracing_(surroundings_->trace(), surroundings_->audit(), membership_, surroundings_->host()),
-      turn_(surroundings_->host().fenced()),
-      eager_polls_(surroundings_->host().may_spin() ? 1000 : 4),
+      forks_(job_->forks()),
+      group_(block == nullptr
+                 ? nullptr
+                 : std::make_unique<control::GroupControl>(
+                       job_->host(), block, membership_.rank, membership_.host_ranks, entry)),
+      tracing_(job_->trace(), job_->audit(), membership_, job_->host()),
+      turn_(job_->host().fenced()),
+      eager_polls_(job_->host().may_spin() ? 1000 : 4),
       deadline_(deadline) {}
 
 void Core::open(Engines engines) {
   engines_ = std::move(engines);
   ledger_.emplace(*group_);
-  planner_.emplace(membership_.name, place(), surroundings_->host(), !group_->spans());
+  planner_.emplace(membership_.name, place(), job_->host(), !group_->spans());
   planner_->set_engines(engines_);
   // Never in the progress thread: the hook is for threads of the program's own.
-  inquiry_.emplace(*group_, *engines_.messages, [this] {
-    return !turn_.is_progress() && surroundings_->interrupted();
-  });
-  texts_.emplace(membership_.name, *group_, surroundings_->witness());
+  inquiry_.emplace(
+      *group_, *engines_.messages, [this] { return !turn_.is_progress() && job_->interrupted(); });
+  texts_.emplace(membership_.name, *group_, job_->witness());
   long_waits_.emplace(live::LongWaits{.group = *group_,
                                       .texts = *texts_,
                                       .communicator = membership_.name,
-                                      .after = surroundings_->wait_times().warn_after,
-                                      .deadlock_after = surroundings_->wait_times().deadlock_after,
+                                      .after = job_->wait_times().warn_after,
+                                      .deadlock_after = job_->wait_times().deadlock_after,
                                       .beside = [this](const failure::Awaited& awaited) {
                                         return failure::under_another_tag(awaited, *engines_.messages);
                                       }});
   runner_.emplace(static_cast<Owner&>(*this),
-                  *surroundings_,
+                  *job_,
                   *group_,
                   engines_,
                   *ledger_,
@@ -99,7 +96,7 @@ void Core::open(Engines engines) {
 
 void Core::set_audited(bool audited) {
   const CallGuard guard(*this);
-  if (audited != is_audited()) tracing_.audit_in(audited ? surroundings_->open_audit() : nullptr);
+  if (audited != is_audited()) tracing_.audit_in(audited ? job_->open_audit() : nullptr);
 }
 
 // --- Whether a call can be made -----------------------------------------------------------------
@@ -145,7 +142,7 @@ void Core::raise_unusable() {
 
 // Afterwards the others only report that this rank has left, which says nothing new here.
 void Core::refuse_after_leaving() const {
-  if (!surroundings_->has_left()) return;
+  if (!job_->has_left()) return;
   throw InvalidArgument(
       fmt::format("the World of communicator {} has been closed on this rank; keep it as long as "
                   "communicators made of it make calls",
@@ -388,7 +385,7 @@ void Core::watch(const Operation& operation) {
   if (operation.done() || is_watched_) return;
   is_watched_ = true;
   visits_seen_.store(runner_->visits(), std::memory_order_relaxed);
-  surroundings_->watch(shared_from_this());
+  job_->watch(shared_from_this());
 }
 
 }  // namespace hocket::call

@@ -11,13 +11,13 @@
 #include <string_view>
 #include <vector>
 
+#include "calls/call/job_context.h"
 #include "calls/call/ledger.h"
 #include "calls/call/membership.h"
 #include "calls/call/operation.h"
 #include "calls/call/planner.h"
 #include "calls/call/request.h"
 #include "calls/call/runner.h"
-#include "calls/call/surroundings.h"
 #include "calls/call/tracing.h"
 #include "calls/call/turn_lock.h"
 #include "engine/engine.h"
@@ -35,7 +35,7 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
  public:
   // `block`: the group's memory, which must outlive this; null for a process that is not a member,
   // and makes no calls. `entry`: of a group between hosts.
-  Core(std::shared_ptr<Surroundings> surroundings,
+  Core(std::shared_ptr<JobContext> job,
        Membership membership,
        std::byte* block,
        control::GroupEntry* entry,
@@ -56,7 +56,7 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   // SystemError.
   bool is_audited() const noexcept { return tracing_.audits(); }
   void set_audited(bool audited);
-  Surroundings& surroundings() noexcept { return *surroundings_; }
+  JobContext& job() noexcept { return *job_; }
 
   // --- Parts for functions that make internal calls; in the turn ---------------------------------
   control::GroupControl& group() noexcept { return *group_; }
@@ -161,12 +161,12 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   }
   // During this object's life, the others rely on this rank's next calls, and must not be met by
   // different ones. If this rank cannot begin one of them, the communicator ends.
-  class Bound {
+  class Commitment {
    public:
-    explicit Bound(Core& core) noexcept : core_(core) { core_.bound_ = true; }
-    ~Bound() { core_.bound_ = false; }
-    Bound(const Bound&) = delete;
-    Bound& operator=(const Bound&) = delete;
+    explicit Commitment(Core& core) noexcept : core_(core) { core_.is_committed_ = true; }
+    ~Commitment() { core_.is_committed_ = false; }
+    Commitment(const Commitment&) = delete;
+    Commitment& operator=(const Commitment&) = delete;
 
    private:
     Core& core_;
@@ -178,8 +178,8 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   void poke();  // makes some progress, unless another thread does
   // One turn of the progress thread. kAttended: it did nothing, as a thread of the program moves
   // the pending calls. kAwaitsGpu: nothing moved, and a GPU will not ring the doorbell.
-  enum class Turn : std::uint8_t { kIdle, kAttended, kAwaitsGpu, kMoved, kNothingLeft };
-  Turn progress() noexcept;
+  enum class Progress : std::uint8_t { kIdle, kAttended, kAwaitsGpu, kMoved, kNothingLeft };
+  Progress progress() noexcept;
   // The program has dropped a Work.
   void abandon(Operation& operation) noexcept;
 
@@ -279,7 +279,7 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   bool has_passed(Operation& operation);
   void look_at_streams() noexcept;
 
-  const std::shared_ptr<Surroundings> surroundings_;
+  const std::shared_ptr<JobContext> job_;
   const Membership membership_;
   const os::ForkGuard& forks_;
   const std::unique_ptr<control::GroupControl> group_;
@@ -289,7 +289,7 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   std::atomic<std::uintptr_t> stepper_{0};  // the thread within a Step, by this_thread(); 0: none
   std::atomic<bool> open_{false};  // until it is closed
   int eager_polls_ = 0;
-  bool bound_ = false;  // see Bound
+  bool is_committed_ = false;  // see Commitment
   Duration deadline_;
   // A member's, from `open` on.
   std::optional<Ledger> ledger_;

@@ -30,7 +30,7 @@ constexpr auto kHearingNap = std::chrono::microseconds(100);
 
 // Once this rank has said goodbye, that is the reason for any data that it no longer gives.
 Failure Core::own_failure(Cause cause, std::string_view text) const noexcept {
-  return {.cause = surroundings_->has_left() ? Cause::kLeft : cause,
+  return {.cause = job_->has_left() ? Cause::kLeft : cause,
           .reporter = rank(),
           .culprit = rank(),
           .sequence = group_->last_sequence(rank()),
@@ -55,7 +55,7 @@ std::exception_ptr Core::ended() {
   try {
     texts_->raise(group_->failure());
   } catch (const Error&) {
-    if (!written_.exchange(true) && !surroundings_->dump_directory().empty()) {
+    if (!written_.exchange(true) && !job_->dump_directory().empty()) {
       try {
         dump("");
       } catch (const Error& refused) {
@@ -79,7 +79,7 @@ void Core::abort(const std::string& reason) {
 void Core::told() const noexcept {
   if (!group_->failed()) return;
   told_.store(true, std::memory_order_relaxed);
-  if (group_->failure().code() == ErrorCode::kPeerDied) surroundings_->tell_of_loss();
+  if (group_->failure().code() == ErrorCode::kPeerDied) job_->tell_of_loss();
 }
 
 void Core::miss(const Operation& operation) noexcept {
@@ -104,7 +104,7 @@ void Core::raise_untold(bool cut_short) const {
   if (!lost_.load(std::memory_order_relaxed) && !cut_short) return;
   const Failure failure = group_->failure();
   if (failure.code() == ErrorCode::kAborted && failure.culprit == rank()) return;
-  if (failure.code() == ErrorCode::kPeerDied && surroundings_->has_told_of_loss()) return;
+  if (failure.code() == ErrorCode::kPeerDied && job_->has_told_of_loss()) return;
   told();
   texts_->raise(failure);
 }
@@ -129,7 +129,7 @@ Core::Closing Core::enter_to_close() noexcept {
       if (!is_told) {
         is_called_out_.store(true, std::memory_order_relaxed);
         group_->fail(own_failure(Cause::kClosedEarly));
-        control::HostControl& host = surroundings_->host();
+        control::HostControl& host = job_->host();
         host.ring(host.self());
       }
       is_told = true;
@@ -148,7 +148,7 @@ Core::Closing Core::enter_to_close() noexcept {
 }
 
 void Core::compare_last_calls() {
-  if (rank() < 0 || surroundings_->has_left()) return;
+  if (rank() < 0 || job_->has_left()) return;
   if (!group_->failed()) {
     hear_of_last_calls();
     // If two ranks close at once, at least one sees the other's records.
@@ -215,13 +215,13 @@ std::vector<RankCall> Core::recent_calls() const {
 }
 
 std::string Core::dump(const std::string& directory) const {
-  const std::string& where = directory.empty() ? surroundings_->dump_directory() : directory;
+  const std::string& where = directory.empty() ? job_->dump_directory() : directory;
   if (where.empty()) {
     throw InvalidArgument(
         "dump has no directory to write to; give one, or set HOCKET_DUMP_DIR for the job");
   }
   const auto error = status();
-  return observe::write({.world_rank = surroundings_->world_rank(),
+  return observe::write({.world_rank = job_->world_rank(),
                          .communicator = membership_.name,
                          .error = error ? error->message : "",
                          .recent = recent_calls(),

@@ -24,7 +24,7 @@ void Operation::finish(std::exception_ptr error) noexcept {
   // It may have gone to sleep, behind the fence that Waiter puts up: then we see it here.
   const std::uintptr_t waiter = waiter_.load(std::memory_order_relaxed);
   if (waiter != 0 && waiter != base::this_thread()) {
-    control::HostControl& host = owner_->surroundings().host();
+    control::HostControl& host = owner_->job().host();
     host.ring(host.self());
   }
   for (const auto& callback : callbacks) callback();

@@ -18,7 +18,7 @@ using failure::reason_of_caught;
 void Core::announce_refusal(std::uint64_t sequence, Kind kind, std::string_view reason) noexcept {
   if (group_->failed()) return;
   try {
-    if (bound_ || refuses_too_late()) {
+    if (is_committed_ || refuses_too_late()) {
       control::Failure failure = own_failure(Cause::kCannotGoOn, reason);
       failure.sequence = sequence;
       failure.signature = {.kind = kind};

@@ -13,10 +13,10 @@
 #include <span>
 #include <vector>
 
+#include "calls/call/job_context.h"
 #include "calls/call/ledger.h"
 #include "calls/call/operation.h"
 #include "calls/call/planner.h"
-#include "calls/call/surroundings.h"
 #include "calls/call/tracing.h"
 #include "calls/call/waiter.h"
 #include "foundation/base/deadline.h"
@@ -65,7 +65,7 @@ class Owner {
 class Runner {
  public:
   Runner(Owner& owner,
-         Surroundings& surroundings,
+         JobContext& job,
          control::GroupControl& group,
          const Engines& engines,
          Ledger& ledger,
@@ -73,7 +73,7 @@ class Runner {
          Tracing& tracing,
          live::LongWaits& long_waits)
       : owner_(owner),
-        host_(surroundings.host()),
+        host_(job.host()),
         group_(group),
         engines_(engines),
         ledger_(ledger),

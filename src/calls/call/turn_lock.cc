@@ -6,16 +6,16 @@
 
 namespace hocket::call {
 
-bool TurnLock::has_seat(std::uintptr_t thread) noexcept {
-  if (seat_of(thread) != nullptr) return true;
-  Seat* free = seat_of(0);
+bool TurnLock::has_slot(std::uintptr_t thread) noexcept {
+  if (slot_of(thread) != nullptr) return true;
+  FastSlot* free = slot_of(0);
   if (free != nullptr) free->owner.store(thread, std::memory_order_relaxed);
   return free != nullptr;
 }
 
 bool TurnLock::is_one_inside() const noexcept {
   return std::ranges::any_of(
-      seats_, [](const Seat& seat) { return seat.inside.load(std::memory_order_acquire); });
+      slots_, [](const FastSlot& slot) { return slot.inside.load(std::memory_order_acquire); });
 }
 
 void TurnLock::take_from_favourite() noexcept {
@@ -51,8 +51,8 @@ bool TurnLock::try_enter(Who who, Who* found) noexcept {
 
 void TurnLock::lend() noexcept {
   lent_.store(true, std::memory_order_relaxed);  // seen by threads that see the next store
-  const Seat* seat = seat_of(this_thread());
-  lent_shortly_ = seat != nullptr && seat->inside.load(std::memory_order_relaxed);
+  const FastSlot* slot = slot_of(this_thread());
+  lent_shortly_ = slot != nullptr && slot->inside.load(std::memory_order_relaxed);
   if (lent_shortly_) {
     leave_shortly();
   } else {
@@ -69,7 +69,7 @@ void TurnLock::take_back() noexcept {
   lent_.store(false, std::memory_order_relaxed);
   if (!lent_shortly_) return;
   // Back inside by the fast path, favourite or not: a thread that comes sees that one is inside.
-  seat_of(this_thread())->inside.store(true, std::memory_order_relaxed);
+  slot_of(this_thread())->inside.store(true, std::memory_order_relaxed);
   leave();
 }
 
@@ -77,7 +77,7 @@ void TurnLock::leave_quietly() noexcept {
   const std::uintptr_t self = this_thread();
   visits_ = visitor_ == self ? visits_ + 1 : 1;
   visitor_ = self;
-  if (fences_ && visits_ >= visits_wanted_ && has_seat(self)) {
+  if (fences_ && visits_ >= visits_wanted_ && has_slot(self)) {
     visits_ = 0;
     favourite_.store(self, std::memory_order_relaxed);
   }

@@ -38,16 +38,16 @@ class TurnLock {
   bool enter_shortly() noexcept {
     const std::uintptr_t self = this_thread();
     if (favourite_.load(std::memory_order_relaxed) != self) return false;
-    Seat& seat = *seat_of(self);
-    if (seat.inside.load(std::memory_order_relaxed)) return false;  // from a callback
-    seat.inside.store(true, std::memory_order_relaxed);
+    FastSlot& slot = *slot_of(self);
+    if (slot.inside.load(std::memory_order_relaxed)) return false;  // from a callback
+    slot.inside.store(true, std::memory_order_relaxed);
     os::light_fence();  // pairs with the heavy one in try_enter
     if (favourite_.load(std::memory_order_relaxed) == self) return true;
-    seat.inside.store(false, std::memory_order_release);
+    slot.inside.store(false, std::memory_order_release);
     return false;
   }
   void leave_shortly() noexcept {
-    seat_of(this_thread())->inside.store(false, std::memory_order_release);
+    slot_of(this_thread())->inside.store(false, std::memory_order_release);
   }
 
   // The slow path. False: another thread is inside; `found` is its role.
@@ -74,30 +74,30 @@ class TurnLock {
   }
 
  private:
-  // Each seat belongs to one thread for the life of the lock, because a former favourite may still
-  // try the fast path and must not clear another thread's mark. A thread that finds no free seat
+  // Each slot belongs to one thread for the life of the lock, because a former favourite may still
+  // try the fast path and must not clear another thread's mark. A thread that finds no free slot
   // takes the slow path.
-  struct Seat {
+  struct FastSlot {
     base::Atomic<std::uintptr_t> owner{0};
     base::Atomic<bool> inside{false};  // inside by the fast path
   };
 
-  // Null: the thread has none. A thread always finds its own seat, even while others look for
+  // Null: the thread has none. A thread always finds its own slot, even while others look for
   // theirs.
-  Seat* seat_of(std::uintptr_t thread) noexcept {
-    for (Seat& seat : seats_) {
-      if (seat.owner.load(std::memory_order_relaxed) == thread) return &seat;
+  FastSlot* slot_of(std::uintptr_t thread) noexcept {
+    for (FastSlot& slot : slots_) {
+      if (slot.owner.load(std::memory_order_relaxed) == thread) return &slot;
     }
     return nullptr;
   }
-  bool has_seat(std::uintptr_t thread) noexcept;  // takes a free seat if the thread has none
+  bool has_slot(std::uintptr_t thread) noexcept;  // takes a free slot if the thread has none
   bool is_one_inside() const noexcept;
   void take_from_favourite() noexcept;
 
   const bool fences_;
   const int visits_wanted_;
   base::Atomic<std::uintptr_t> favourite_{0};
-  std::array<Seat, 4> seats_;
+  std::array<FastSlot, 4> slots_;
   base::Atomic<Who> holder_{Who::kNobody};
   base::Atomic<std::uintptr_t> user_{0};  // the last user that entered by the slow path
   base::Atomic<bool> lent_{false};        // by a user that will take it back

@@ -36,7 +36,7 @@ class Core::Step {
 
 bool Core::wait(Operation& operation, Deadline until) {
   if (!operation.done()) refuse_in_callback();
-  Waiter waiter(surroundings_->host());
+  Waiter waiter(job_->host());
   waiter.wake_by(std::min(until, *operation.call.deadline));
   const Awaiting awaiting(operation);
   live::LongWait long_wait(*long_waits_);
@@ -52,7 +52,7 @@ bool Core::wait(Operation& operation, Deadline until) {
       const std::uint32_t before = runner_->resumptions();
       moved = runner_->advance(look) || runner_->resumptions() != before;
       try {
-        if (look && surroundings_->interrupted()) raise(inquiry_->interruption());
+        if (look && job_->interrupted()) raise(inquiry_->interruption());
         if (look) look_for_returned(operation);
       } catch (...) {
         runner_->fail_all(std::current_exception());
@@ -147,14 +147,14 @@ bool Core::is_attended() noexcept {
   return now - seen >= kAttends && !awaited_gpu_;
 }
 
-Core::Turn Core::progress() noexcept {
-  if (is_attended()) return Turn::kAttended;
+Core::Progress Core::progress() noexcept {
+  if (is_attended()) return Progress::kAttended;
   bool moved = false, left = false;
   {
     const Step step(*this, TurnLock::Who::kProgress);
-    if (!step) return Turn::kIdle;
+    if (!step) return Progress::kIdle;
     moved = open_ && runner_->advance(true);
-    if (open_ && surroundings_->host().is_in_task()) look_for_returned();
+    if (open_ && job_->host().is_in_task()) look_for_returned();
     if (open_) look_at_streams();
     left = runner_->busy();
     if (!left) is_watched_ = false;
@@ -162,11 +162,11 @@ Core::Turn Core::progress() noexcept {
     visits_seen_.store(runner_->visits(), std::memory_order_relaxed);
   }
   // A waiting thread may have found this thread at work, and gone to sleep.
-  control::HostControl& host = surroundings_->host();
+  control::HostControl& host = job_->host();
   if (moved) host.ring(host.self());
-  if (!left) return Turn::kNothingLeft;
-  if (moved) return Turn::kMoved;
-  return awaited_gpu_ ? Turn::kAwaitsGpu : Turn::kIdle;
+  if (!left) return Progress::kNothingLeft;
+  if (moved) return Progress::kMoved;
+  return awaited_gpu_ ? Progress::kAwaitsGpu : Progress::kIdle;
 }
 
 void Core::abandon(Operation& operation) noexcept {
@@ -243,7 +243,7 @@ bool Core::wait_stream_work(Operation& operation, Deadline until) {
     if (has_passed(operation)) return true;
     check_stream_work(operation);
     if (polls++ < kEagerPolls) return false;
-    if (surroundings_->interrupted()) raise(inquiry_->interruption());
+    if (job_->interrupted()) raise(inquiry_->interruption());
     if (may_warn) {
       long_wait.look({.sequence = operation.sequence()}, operation.plan.call.signature);
     }

@@ -106,7 +106,7 @@ class Calls {
                     .digest = engine::digest_of_meeting(common_.kind, common_.digest)},
                    {.kind = Kind::kBarrier, .deadline = common_.deadline});
     }
-    std::optional<call::Core::Bound> bound;
+    std::optional<call::Core::Commitment> bound;
     if (parts_.size() > 1) bound.emplace(impl_);
     for (Part& part : parts_) {
       impl_.run(part.request);

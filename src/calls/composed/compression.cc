@@ -277,7 +277,7 @@ void hierarchical_all_reduce(Communicator& within,
          .count = inout.count(),
          .digest = engine::digest_of_meeting(engine::Kind::kAllReduce, inout.count())},
         {.kind = engine::Kind::kBarrier, .deadline = options.deadline});
-    const call::Core::Bound bound(*within.impl());
+    const call::Core::Commitment bound(*within.impl());
     within.reduce(carried->view(), {.op = step, .root = 0, .deadline = options.deadline});
   };
   if (!is_first) {

@@ -67,7 +67,7 @@ void combine_entries(std::byte* left, const std::byte* right, std::size_t count)
 }
 
 // The addresses of a call's arrays.
-struct Places {
+struct ArrayAddresses {
   const std::byte* in = nullptr;
   const std::byte* index = nullptr;
   std::byte* values = nullptr;
@@ -77,7 +77,7 @@ struct Places {
 
 template <std::size_t kElement, std::size_t kIndexBytes>
 void pack_entries(std::byte* to,
-                  const Places& from,
+                  const ArrayAddresses& from,
                   std::int32_t rank,
                   std::size_t count) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
@@ -92,7 +92,7 @@ void pack_entries(std::byte* to,
 }
 
 template <std::size_t kElement, std::size_t kIndexBytes>
-void unpack_entries(const Places& to, const std::byte* from, std::size_t count) noexcept {
+void unpack_entries(const ArrayAddresses& to, const std::byte* from, std::size_t count) noexcept {
   constexpr std::size_t kRank = sizeof(std::int32_t);
   for (std::size_t i = 0; i < count; ++i) {
     std::memcpy(to.values + i * kElement, from, kElement);
@@ -107,9 +107,9 @@ void unpack_entries(const Places& to, const std::byte* from, std::size_t count) 
 
 // The operations on entries of one size. The compiler knows all sizes.
 struct EntryLoops {
-  void (*pack)(std::byte*, const Places&, std::int32_t rank, std::size_t) noexcept;
+  void (*pack)(std::byte*, const ArrayAddresses&, std::int32_t rank, std::size_t) noexcept;
   void (*combine)(std::byte*, const std::byte*, std::size_t) noexcept;
-  void (*unpack)(const Places&, const std::byte*, std::size_t) noexcept;
+  void (*unpack)(const ArrayAddresses&, const std::byte*, std::size_t) noexcept;
 };
 
 template <typename T, bool kLeast, std::size_t kIndexBytes>
@@ -137,7 +137,7 @@ class ExtremesCall final : public composed::ByFunction {
  public:
   ExtremesCall(world::CommunicatorImpl& impl,
                const Signature& signature,
-               const Places& places,
+               const ArrayAddresses& places,
                std::size_t index_bytes)
       : ByFunction(impl,
                    signature,
@@ -172,7 +172,7 @@ class ExtremesCall final : public composed::ByFunction {
   }
   void end() override { loops_.unpack(places_, entries_.get(), count_); }
 
-  const Places places_;
+  const ArrayAddresses places_;
   const std::size_t count_;
   const std::size_t entry_;  // bytes
   const bool is_bool_;
@@ -305,11 +305,11 @@ class AskedExtremes {
     return impl_->before_call(kind(), [&] {
       const auto bytes = [](const void* data) { return static_cast<const std::byte*>(data); };
       const auto to = [](void* data) { return static_cast<std::byte*>(data); };
-      const Places places{.in = bytes(in_.data()),
-                          .index = options_.index ? bytes(options_.index->data()) : nullptr,
-                          .values = to(out_.values.data()),
-                          .ranks = to(out_.ranks.data()),
-                          .indices = to(out_.indices.data())};
+      const ArrayAddresses places{.in = bytes(in_.data()),
+                                  .index = options_.index ? bytes(options_.index->data()) : nullptr,
+                                  .values = to(out_.values.data()),
+                                  .ranks = to(out_.ranks.data()),
+                                  .indices = to(out_.indices.data())};
       return composed::Checked{
           .engine = std::make_shared<ExtremesCall>(*impl_, signature(), places, index_bytes()),
           .in = in_.data(),
@@ -328,11 +328,11 @@ class AskedExtremes {
     }
     const auto plan = [&](const std::vector<std::byte*>& given,
                           const std::vector<std::byte*>& taken) {
-      const Places places{.in = given[0],
-                          .index = options_.index ? given[1] : nullptr,
-                          .values = taken[0],
-                          .ranks = taken[1],
-                          .indices = options_.index ? taken[2] : nullptr};
+      const ArrayAddresses places{.in = given[0],
+                                  .index = options_.index ? given[1] : nullptr,
+                                  .values = taken[0],
+                                  .ranks = taken[1],
+                                  .indices = options_.index ? taken[2] : nullptr};
       Signature here = signature();
       here.memory = MemoryKind::kHost;
       const composed::Checked made{

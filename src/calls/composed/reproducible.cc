@@ -267,7 +267,7 @@ class ReproducibleSum {
     // A rank without data for the others would leave the call before they can refuse it.
     const bool have_all = std::ranges::none_of(nodes_, &std::vector<Node>::empty) &&
                           slice(impl_.size() - 1).count != 0;
-    std::optional<call::Core::Bound> bound;
+    std::optional<call::Core::Commitment> bound;
     if (!have_all) {
       impl_.run_as(shown_, {.kind = Kind::kBarrier, .deadline = options_.deadline});
       bound.emplace(impl_);

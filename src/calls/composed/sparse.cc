@@ -333,7 +333,7 @@ ToReduce gather_to_reduce(Communicator& comm,
     check_fold(made.layouts, made.order, options.op);
     made.gathering = room_to_gather(comm, made.layouts, options.root);
   });
-  std::optional<call::Core::Bound> bound;
+  std::optional<call::Core::Commitment> bound;
   if (more == More::kYes) {
     // A rank that gives its part to the root leaves that call at once.
     comm.barrier({.deadline = options.deadline});

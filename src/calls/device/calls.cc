@@ -34,7 +34,7 @@ engine::Task until_others(std::function<bool()> follow, std::function<void()> mo
 DeviceCalls::~DeviceCalls() { close(); }
 
 bool DeviceCalls::is_current(const DevicePlan& plan) const noexcept {
-  return plan.epoch == surroundings_.device_blocks().epoch();
+  return plan.epoch == job_.device_blocks().epoch();
 }
 
 void DeviceCalls::run(DevicePlan& plan, const call::Request& request, call::CallStorage storage) {
@@ -68,18 +68,16 @@ void DeviceCalls::require_engines(const Signature& shown) {
   if (engines_) return;
   const cuda::OutsideCapture outside(device_->driver());
   auto engines = std::make_unique<DeviceEngines>(
-      surroundings_,
-      owner_.membership(),
-      device_,
-      relay_.any(),
-      [&](std::span<const std::byte> own) { return gather(shown, own); });
+      job_, owner_.membership(), device_, relay_.any(), [&](std::span<const std::byte> own) {
+        return gather(shown, own);
+      });
   const auto lateness = [this](std::uint64_t sequence, Duration allowed) {
     return owner_.inquiry().lateness({.sequence = sequence}, allowed);
   };
   watch_ = std::make_shared<DeviceWatch>(owner_.group(), device_, owner_.long_waits(), lateness);
   require_streams();
   engines_ = std::move(engines);
-  surroundings_.attend(watch_);
+  job_.add_periodic_task(watch_);
   while ((messenger_ = engines_->messenger()) != nullptr && !connect(*messenger_, shown)) {
   }
   if (engines_->relayed()) settle_relay(shown);
@@ -92,7 +90,7 @@ void DeviceCalls::require_streams() {
   auto order = std::make_unique<StreamOrder>(device_);
   if (owner_.tracing().times_streams()) times_ = std::make_unique<StreamTimes>(device_);
   staging_ = std::make_shared<Staging>(device_);
-  surroundings_.finish_at_exit(owner_.weak_from_this());
+  job_.finish_at_exit(owner_.weak_from_this());
   events_ = std::move(events);
   order_ = std::move(order);
 }
@@ -279,7 +277,7 @@ void DeviceCalls::raise(const DeviceError& error,
   try {
     throw;  // throws `error` with its original type
   } catch (const engine::MaybeLoss&) {
-    surroundings_.look_again();
+    job_.look_again();
     base::poll_until([this] { return owner_.group().failed(); },
                      Deadline::in(engine::kLossDoubt),
                      std::chrono::milliseconds(1));
@@ -327,7 +325,7 @@ void DeviceCalls::put_on_stream(DevicePlan& plan, const Launch& how) {
     if (marks) {
       watch_->mark_begin(how.stream, {.sequence = plan.call.sequence, .allowed = how.allowed});
     }
-    if (plan.engine->returns_when_done() && watch_->was_asleep()) surroundings_.look_again();
+    if (plan.engine->returns_when_done() && watch_->was_asleep()) job_.look_again();
     const auto put = [&] {
       plan.steps ? plan.steps->enqueue(how.stream) : plan.engine->enqueue(plan.call, how.stream);
     };
@@ -342,7 +340,7 @@ void DeviceCalls::put_on_stream(DevicePlan& plan, const Launch& how) {
   } catch (const DeviceError& error) {
     raise(error, plan.call.sequence, plan.call.signature);
   }
-  if (watch_->was_asleep()) surroundings_.look_again();
+  if (watch_->was_asleep()) job_.look_again();
   if (meets) [[unlikely]]
     meet(Meeting::kAfter, plan.call.sequence, how);
 }
@@ -387,7 +385,7 @@ std::shared_ptr<call::Operation> DeviceCalls::stage(DevicePlan& plan,
   } catch (const DeviceError& error) {
     raise(error, operation->sequence(), plan.call.signature);
   }
-  if (watch_->was_asleep()) surroundings_.look_again();
+  if (watch_->was_asleep()) job_.look_again();
   return operation;
 }
 
@@ -401,7 +399,7 @@ call::Plan DeviceCalls::host_plan(const DevicePlan& plan, const StagedCall& stag
 // A stream that waits for another rank blocks the driver when any thread loads a program, allocates
 // or frees. That would also block the other rank. So no stream may wait.
 bool DeviceCalls::stays_in_call(const Launch& how) const noexcept {
-  if (how.captured || owner_.size() == 1 || !surroundings_.threads()) return false;
+  if (how.captured || owner_.size() == 1 || !job_.threads()) return false;
   return !engines_ || engines_->by_crowded_threads();
 }
 

@@ -13,6 +13,7 @@
 #include "calls/call/core.h"
 #include "calls/call/planner.h"
 #include "calls/device/blocks.h"
+#include "calls/device/device_job_context.h"
 #include "calls/device/engines.h"
 #include "calls/device/envelopes.h"
 #include "calls/device/plan.h"
@@ -20,7 +21,6 @@
 #include "calls/device/staging.h"
 #include "calls/device/stream_order.h"
 #include "calls/device/stream_times.h"
-#include "calls/device/surroundings.h"
 #include "calls/device/watch.h"
 #include "calls/device/work.h"
 #include "engines/nvshmem/heap.h"
@@ -51,8 +51,8 @@ using PlanOnCopies = std::function<PlannedOnCopies(const std::vector<std::byte*>
 // guards it.
 class DeviceCalls {
  public:
-  DeviceCalls(call::Core& owner, DeviceSurroundings& surroundings)
-      : owner_(owner), surroundings_(surroundings), relay_(owner), envelopes_(owner) {}
+  DeviceCalls(call::Core& owner, DeviceJobContext& job)
+      : owner_(owner), job_(job), relay_(owner), envelopes_(owner) {}
   ~DeviceCalls();
 
   // Checks and plans a call. Announces a refusal to the other ranks.
@@ -248,7 +248,7 @@ class DeviceCalls {
   void count_streams() noexcept;
 
   call::Core& owner_;
-  DeviceSurroundings& surroundings_;
+  DeviceJobContext& job_;
   std::shared_ptr<const cuda::DeviceContext> device_;
   std::unique_ptr<DeviceEngines> engines_;
   // The engine that carries messages. It is equal on all ranks from the first call on, so both ends

@@ -18,7 +18,7 @@ DevicePlan DeviceCalls::checked(const call::Request& request, call::CallStorage&
 
 DevicePlan DeviceCalls::prepare(const call::Request& request, call::CallStorage& storage) {
   DevicePlan plan{.call = call::check(request, owner_.place(), storage),
-                  .epoch = surroundings_.device_blocks().epoch()};
+                  .epoch = job_.device_blocks().epoch()};
   require_device(request);
   {
     const call::LentTurn lent(owner_);
@@ -37,7 +37,7 @@ void DeviceCalls::find_symmetric(DevicePlan& plan) const {
   if (!engine::all_take_alike(kind)) return;
   // Peers would overwrite data that has not been sent yet.
   if (engine::swaps_parts(kind) && plan.call.in == plan.call.out) return;
-  auto block = surroundings_.device_blocks().find(plan.call.out);
+  auto block = job_.device_blocks().find(plan.call.out);
   if (!block || !block->is_direct() || plan.call.signature.count == 0) return;
   const std::size_t offset = *block->offset_of(plan.call.out);
   for (const int world_rank : owner_.membership().world_ranks) {
@@ -56,8 +56,8 @@ void DeviceCalls::require_device(const call::Request& request) {
   if (device_) return;
   try {
     const int ordinal = device_of(request);
-    device_ = std::make_shared<cuda::DeviceContext>(
-        surroundings_.device_libraries().driver().driver, ordinal);
+    device_ =
+        std::make_shared<cuda::DeviceContext>(job_.device_libraries().driver().driver, ordinal);
   } catch (const DeviceError& error) {
     throw InvalidArgument(error.what());
   }
@@ -65,7 +65,7 @@ void DeviceCalls::require_device(const call::Request& request) {
 
 // Returns the GPU of the arrays. For a barrier it is the GPU whose context is current.
 int DeviceCalls::device_of(const call::Request& request) const {
-  const auto& found = surroundings_.device_libraries().driver();
+  const auto& found = job_.device_libraries().driver();
   if (!found.driver) throw InvalidArgument("there is no GPU to be used: " + found.why_not);
   const auto of = [&](ConstArrayView array) {
     if (array.memory() != MemoryKind::kCuda) return -1;
@@ -75,7 +75,7 @@ int DeviceCalls::device_of(const call::Request& request) const {
   int device = of(request.out);
   if (device < 0) device = of(request.in);
   if (device < 0 && found.driver->ctx_get_device(&device) != cuda::Result::kSuccess) {
-    device = surroundings_.default_device();
+    device = job_.default_device();
   }
   return device;
 }

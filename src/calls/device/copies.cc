@@ -97,7 +97,7 @@ std::shared_ptr<call::Operation> DeviceCalls::start_on_copies(const Copies& copi
       if (end) end->put(how.stream);
     });
   }
-  if (watch_->was_asleep()) surroundings_.look_again();
+  if (watch_->was_asleep()) job_.look_again();
   if (!in_place) return operation;
   owner_.runner().advance_until([&] { return operation->done(); });
   operation->rethrow();

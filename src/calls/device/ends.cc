@@ -47,7 +47,7 @@ void DeviceCalls::await_last() {
   try {
     const cuda::DeviceGuard guard(*device_);
     while (!order_->await_last(std::min(deadline, Deadline::in(std::chrono::milliseconds(20))))) {
-      if (surroundings_.interrupted()) return fail(owner_.inquiry().interruption());
+      if (job_.interrupted()) return fail(owner_.inquiry().interruption());
       if (deadline.has_passed()) {
         return fail(owner_.inquiry().lateness({.sequence = owner_.ledger().last()}, allowed));
       }

@@ -42,8 +42,8 @@ int connections(bool mps) {
 
 // Processes take turns, except under NVIDIA's MPS, which serves 48. Streams that share a connection
 // wait for each other. A rank has about two streams.
-int ranks_at_once(const DeviceSurroundings& surroundings, bool mps) {
-  if (surroundings.threads()) return std::max(connections(mps) / 2, 1);
+int ranks_at_once(const DeviceJobContext& job, bool mps) {
+  if (job.threads()) return std::max(connections(mps) / 2, 1);
   return mps ? 48 : 1;
 }
 
@@ -123,29 +123,29 @@ void DeviceEngines::add(std::unique_ptr<engine::DeviceEngine> engine) {
   entries_.push_back({std::move(engine)});
 }
 
-DeviceEngines::DeviceEngines(DeviceSurroundings& surroundings,
+DeviceEngines::DeviceEngines(DeviceJobContext& job,
                              const call::Membership& membership,
                              std::shared_ptr<const cuda::DeviceContext> device,
                              bool relayed,
                              const engine::Gather& gather)
-    : costs_(surroundings.device_libraries().costs()), size_(membership.size()) {
+    : costs_(job.device_libraries().costs()), size_(membership.size()) {
   DeviceFacts own;
   own.costs = costs_.hash();
   own.relayed = relayed ? 1 : 0;
-  if (surroundings.threads()) own.crowd = pieces(surroundings.size(), device->driver().devices());
+  if (job.threads()) own.crowd = pieces(job.size(), device->driver().devices());
   own.mps = has_mps(*device) ? 1 : 0;
-  own.at_once = ranks_at_once(surroundings, own.mps != 0);
+  own.at_once = ranks_at_once(job, own.mps != 0);
   device->driver().device_get_uuid(&own.uuid, device->ordinal());
   engine::ProviderList providers;
-  std::ranges::copy_if(surroundings.providers(),
-                       std::back_inserter(providers),
-                       [](const auto& provider) { return provider->serves(MemoryKind::kCuda); });
+  std::ranges::copy_if(job.providers(), std::back_inserter(providers), [](const auto& provider) {
+    return provider->serves(MemoryKind::kCuda);
+  });
   const Said said = DeviceEngines::exchange(gather, own, providers, *device);
   const DeviceAgreement agreed = agree(said.facts);
   relayed_ = agreed.relayed;
-  by_crowded_threads_ = surroundings.threads() && agreed.ranks_a_gpu > 1;
+  by_crowded_threads_ = job.threads() && agreed.ranks_a_gpu > 1;
   // A user who asks only for engines for GPUs gets them in any case.
-  const bool asked_for = is_of_gpus(*surroundings.providers().front());
+  const bool asked_for = is_of_gpus(*job.providers().front());
   in_turns_ = (agreed.in_turns || by_crowded_threads_) && !asked_for;
   if (by_crowded_threads_ && agreed.mps) {
     never_meet_ = kNotUnderMps;
@@ -175,12 +175,12 @@ DeviceEngines::DeviceEngines(DeviceSurroundings& surroundings,
        {.id = membership.id(),
         .facts = call::facts_of(membership),
         .world_ranks = membership.world_ranks,
-        .world_size = surroundings.size(),
+        .world_size = job.size(),
         .has_lost_ranks = membership.has_lost_ranks,
         .device = device,
         .ranks_a_gpu = agreed.ranks_a_gpu,
         .shares_gpu = agreed.shares_gpu,
-        .interrupted = [&surroundings] { return surroundings.interrupted(); }},
+        .interrupted = [&job] { return job.interrupted(); }},
        said);
   for (const std::string& note : notes_) base::log(base::LogLevel::kDebug, "GPU engine " + note);
 }

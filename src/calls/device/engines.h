@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "calls/call/membership.h"
-#include "calls/device/surroundings.h"
+#include "calls/device/device_job_context.h"
 #include "engine/cost_table.h"
 #include "engine/device_engine.h"
 #include "engine/provider.h"
@@ -42,7 +42,7 @@ DeviceAgreement agree(const std::vector<DeviceFacts>& facts);
 // at a time.
 class DeviceEngines {
  public:
-  DeviceEngines(DeviceSurroundings& surroundings,
+  DeviceEngines(DeviceJobContext& job,
                 const call::Membership& membership,
                 std::shared_ptr<const cuda::DeviceContext> device,
                 bool relayed,

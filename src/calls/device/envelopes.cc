@@ -13,7 +13,7 @@ namespace {
 constexpr engine::Tag kTag = engine::kStagedTag + 1;
 
 // The contents of an envelope, as it is sent.
-struct Told {
+struct WireEnvelope {
   std::uint64_t count = 0;
   std::uint32_t dtype = 0;
   std::uint32_t unused = 0;
@@ -22,21 +22,21 @@ struct Told {
 // An envelope in transfer. It outlives the call that began it.
 struct Letter {
   Envelope envelope;  // the message's own
-  Told told = {};
+  WireEnvelope wire = {};
   std::shared_ptr<void> open = {};  // see DeviceEnvelopes
 
-  std::span<std::byte> bytes() { return std::as_writable_bytes(std::span(&told, 1)); }
+  std::span<std::byte> bytes() { return std::as_writable_bytes(std::span(&wire, 1)); }
   // Throws EnvelopeMismatch if it differs from the expected message.
   void compare(int sender) const {
     Envelope came = envelope;
     came.peer = sender;
-    came.count = told.count;
-    came.dtype = static_cast<DType>(told.dtype);
+    came.count = wire.count;
+    came.dtype = static_cast<DType>(wire.dtype);
     if (!engine::is_alike(came, envelope)) throw engine::EnvelopeMismatch{envelope, came};
   }
 };
 
-Envelope outer(int peer) { return {.peer = peer, .tag = kTag, .count = sizeof(Told)}; }
+Envelope outer(int peer) { return {.peer = peer, .tag = kTag, .count = sizeof(WireEnvelope)}; }
 
 Envelope inner(int peer, ConstArrayView array) {
   return {.peer = peer, .tag = engine::kStagedTag, .dtype = array.dtype(), .count = array.count()};
@@ -60,7 +60,7 @@ Task meet(call::OwnedMessage message,
 
 void DeviceEnvelopes::announce(const Outgoing& message) {
   const auto letter = std::make_shared<Letter>(Letter{inner(message.destination, message.in)});
-  letter->told = {.count = message.in.count(),
+  letter->wire = {.count = message.in.count(),
                   .dtype = static_cast<std::uint32_t>(message.in.dtype())};
   engine::PointToPoint& via = owner_.messages();
   call::OwnedMessage sent(via, via.send(outer(message.destination), letter->bytes()));

@@ -190,7 +190,7 @@ DeviceCalls::Launch DeviceCalls::put_messages(std::span<const Outgoing> outgoing
   } catch (const DeviceError& error) {
     raise(error);
   }
-  if (watch_ && watch_->was_asleep()) surroundings_.look_again();
+  if (watch_ && watch_->was_asleep()) job_.look_again();
   return how;
 }
 
@@ -224,7 +224,7 @@ void DeviceCalls::enqueue_messages(const std::vector<std::vector<DeviceMessage>>
     lent.emplace(owner_);
   }
   if (marks) watch_->mark_begin(how.stream, {.peers = peers, .allowed = how.allowed});
-  if (messenger_->returns_when_done() && watch_->was_asleep()) surroundings_.look_again();
+  if (messenger_->returns_when_done() && watch_->was_asleep()) job_.look_again();
   const auto put = [&] {
     for (const auto& round : rounds) messenger_->exchange(round, how.stream);
   };

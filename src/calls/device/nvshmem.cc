@@ -15,13 +15,13 @@ using engine::Signature;
 
 namespace {
 
-std::shared_ptr<nvshmem::Heap> find_heap(DeviceSurroundings& surroundings) {
-  if (surroundings.threads()) {
+std::shared_ptr<nvshmem::Heap> find_heap(DeviceJobContext& job) {
+  if (job.threads()) {
     throw InvalidArgument(
         "the ranks are threads of one process, and NVSHMEM's PEs are processes of their own");
   }
   std::string why_not;
-  auto heap = surroundings.device_libraries().nvshmem(why_not);
+  auto heap = job.device_libraries().nvshmem(why_not);
   if (!heap) throw InvalidArgument(why_not);
   return heap;
 }
@@ -41,7 +41,7 @@ std::vector<nvshmem::Facts> DeviceCalls::gather_nvshmem(std::shared_ptr<nvshmem:
   nvshmem::Facts own;
   try {
     require_device({});
-    heap = find_heap(surroundings_);
+    heap = find_heap(job_);
     own = heap->facts(*device_);
   } catch (const Error& error) {
     own.why_not = error.what();
@@ -119,7 +119,7 @@ std::shared_ptr<DeviceBlock> DeviceCalls::allocate_from_nvshmem(std::size_t byte
   const call::Membership& membership = owner_.membership();
   std::shared_ptr<nvshmem::Heap> heap;
   const auto facts = gather_nvshmem(heap, shown, allowed);
-  const auto agreed = nvshmem::agree(facts, owner_.size() == surroundings_.size());
+  const auto agreed = nvshmem::agree(facts, owner_.size() == job_.size());
   if (!agreed.why_not.empty()) {
     throw InvalidArgument(
         fmt::format("there is no memory of NVSHMEM's heap for {}: {}", name, agreed.why_not));
@@ -129,7 +129,7 @@ std::shared_ptr<DeviceBlock> DeviceCalls::allocate_from_nvshmem(std::size_t byte
   take_back_dropped(*heap, shown, allowed);
   tell(name, heap->why_no_room(*device_, bytes), shown, allowed);
 
-  nvshmem::Heap::Piece piece;
+  nvshmem::Heap::HeapBlock piece;
   DeviceBlockParts parts{.name = name,
                          .world_ranks = membership.world_ranks,
                          .rank = owner_.rank(),
@@ -164,7 +164,7 @@ std::shared_ptr<DeviceBlock> DeviceCalls::allocate_from_nvshmem(std::size_t byte
   parts.memory = std::move(piece.lease);
   auto block = std::make_shared<DeviceBlock>(device_, std::move(parts));
   block->wait_at_end(owner_.deadline());
-  surroundings_.device_blocks().add(block);
+  job_.device_blocks().add(block);
   return block;
 }
 
@@ -173,7 +173,7 @@ std::int32_t DeviceCalls::nvshmem_team(std::optional<Duration> allowed) {
   const Signature shown{.kind = engine::Kind::kNvshmemTeam, .memory = MemoryKind::kCuda};
   std::shared_ptr<nvshmem::Heap> heap;
   const auto facts = gather_nvshmem(heap, shown, allowed);
-  const auto agreed = nvshmem::agree_team(facts, owner_.size() == surroundings_.size());
+  const auto agreed = nvshmem::agree_team(facts, owner_.size() == job_.size());
   const std::string what = fmt::format("a team of communicator {}", owner_.membership().name);
   if (!agreed.why_not.empty()) {
     throw InvalidArgument(fmt::format("NVSHMEM makes no team: {}", agreed.why_not));

@@ -104,8 +104,8 @@ void Staging::note_end(std::size_t bytes) noexcept {
   bytes_under_way_.fetch_sub(bytes, std::memory_order_relaxed);
 }
 
-Staging::Kept Staging::take(std::size_t bytes) {
-  for (Kept& kept : kept_) {
+Staging::CachedBuffer Staging::take(std::size_t bytes) {
+  for (CachedBuffer& kept : kept_) {
     // It has no other owner, and its last copies have ended.
     if (kept.buffer->bytes() >= bytes && kept.buffer.use_count() == 1 && kept.back->passed()) {
       return kept;
@@ -119,7 +119,7 @@ Staging::Kept Staging::take(std::size_t bytes) {
 
 std::shared_ptr<StagedCall> Staging::prepare(const Call& call, int rank, int size) {
   const Extents extents = extents_of(call, rank, size);
-  const Kept kept = take(place_of_out(extents) + extents.out);
+  const CachedBuffer kept = take(place_of_out(extents) + extents.out);
   std::shared_ptr<StagedCall> staged(new StagedCall);
   staged->staging_ = shared_from_this();
   staged->call_ = staged->on_device_ = call;
@@ -180,7 +180,7 @@ std::shared_ptr<StagedExchange> Staging::lay_out(std::span<const Outgoing> outgo
   std::size_t bytes = kLine;
   for (const Outgoing& one : outgoing) bytes += round_up(one.in.bytes());
   for (const Incoming& one : incoming) bytes += round_up(one.out.bytes());
-  const Kept kept = take(bytes);
+  const CachedBuffer kept = take(bytes);
   std::shared_ptr<StagedExchange> staged(new StagedExchange);
   staged->buffer_ = kept.buffer;
   staged->back_ = kept.back;

@@ -134,11 +134,11 @@ class Staging : public std::enable_shared_from_this<Staging> {
  private:
   friend class StagedCall;
   friend class StagedExchange;
-  struct Kept {
+  struct CachedBuffer {
     std::shared_ptr<cuda::HostBuffer> buffer;
     std::shared_ptr<cuda::OwnedEvent> back;
   };
-  Kept take(std::size_t bytes);
+  CachedBuffer take(std::size_t bytes);
   void copy_in(const StagedCall& staged, cuda::Stream stream);
   void copy_out(StagedCall& staged, cuda::Stream stream);
   void copy_back(const StagedExchange::Landing& landing,
@@ -154,7 +154,7 @@ class Staging : public std::enable_shared_from_this<Staging> {
   std::shared_ptr<const cuda::DeviceContext> device_;
   cuda::HostBuffer words_;
   std::uint32_t tickets_ = 0;
-  std::vector<Kept> kept_;
+  std::vector<CachedBuffer> kept_;
   std::atomic<std::size_t> under_way_{0};        // calls and exchanges that streams wait for
   std::atomic<std::size_t> bytes_under_way_{0};  // bytes of the host's memory in these
 };

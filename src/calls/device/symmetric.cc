@@ -91,7 +91,7 @@ std::shared_ptr<DeviceBlock> DeviceCalls::allocate(std::size_t bytes,
   }
   auto block = std::make_shared<DeviceBlock>(device_, std::move(parts));
   block->wait_at_end(owner_.deadline());
-  surroundings_.device_blocks().add(block);
+  job_.device_blocks().add(block);
   return block;
 }
 

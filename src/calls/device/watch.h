@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-#include "calls/call/attended.h"
+#include "calls/call/periodic_task.h"
 #include "engine/device_engine.h"
 #include "foundation/cuda/memory.h"
 #include "membership/control/group.h"
@@ -22,7 +22,7 @@
 namespace hocket::device {
 
 // A resource that the communicator's thread and the progress thread share.
-class DeviceWatch final : public call::Attended {
+class DeviceWatch final : public call::PeriodicTask {
  public:
   // Returns the failure of call `sequence` with the time limit `allowed`. It names the missing
   // ranks.

@@ -49,15 +49,15 @@ void require_agreement(const std::vector<Card>& cards) {
 }
 
 // The host of each rank, and its number there.
-struct Seating {
+struct Placement {
   std::vector<int> hosts;
   std::vector<int> host_ranks;
   int leader = 0;      // the first rank of this one's host
   int neighbours = 1;  // ranks on this host
 };
 
-Seating seat(const std::vector<Card>& cards, int rank) {
-  Seating seating;
+Placement place_ranks(const std::vector<Card>& cards, int rank) {
+  Placement placement;
   std::vector<std::string> known;
   std::vector<int> count;
   std::vector<int> first;
@@ -69,31 +69,31 @@ Seating seat(const std::vector<Card>& cards, int rank) {
       count.push_back(0);
       first.push_back(static_cast<int>(i));
     }
-    seating.hosts.push_back(static_cast<int>(at));
-    seating.host_ranks.push_back(count[at]++);
+    placement.hosts.push_back(static_cast<int>(at));
+    placement.host_ranks.push_back(count[at]++);
   }
-  const auto own = static_cast<std::size_t>(seating.hosts[static_cast<std::size_t>(rank)]);
-  seating.leader = first[own];
-  seating.neighbours = count[own];
-  return seating;
+  const auto own = static_cast<std::size_t>(placement.hosts[static_cast<std::size_t>(rank)]);
+  placement.leader = first[own];
+  placement.neighbours = count[own];
+  return placement;
 }
 
 // The other ranks of this one's host.
-std::set<int> others_here(const Seating& seating, int rank) {
+std::set<int> others_here(const Placement& placement, int rank) {
   std::set<int> others;
-  for (std::size_t i = 0; i < seating.hosts.size(); ++i) {
-    const bool here = seating.hosts[i] == seating.hosts[static_cast<std::size_t>(rank)];
+  for (std::size_t i = 0; i < placement.hosts.size(); ++i) {
+    const bool here = placement.hosts[i] == placement.hosts[static_cast<std::size_t>(rank)];
     if (here && static_cast<int>(i) != rank) others.insert(static_cast<int>(i));
   }
   return others;
 }
 
 // The place of each rank on this host: see control::HostControl.
-std::vector<int> places(const Seating& seating, int rank) {
-  std::vector<int> places = seating.host_ranks;
-  int next = seating.neighbours;
+std::vector<int> places(const Placement& placement, int rank) {
+  std::vector<int> places = placement.host_ranks;
+  int next = placement.neighbours;
   for (std::size_t i = 0; i < places.size(); ++i) {
-    if (seating.hosts[i] != seating.hosts[static_cast<std::size_t>(rank)]) places[i] = next++;
+    if (placement.hosts[i] != placement.hosts[static_cast<std::size_t>(rank)]) places[i] = next++;
   }
   return places;
 }
@@ -295,32 +295,34 @@ world::WorldParts meet(const InitOptions& options,
   require_agreement(cards);
   attendance.set_known_to_all(false);
   tell_apart(cards, parts.engines);
-  const Seating seating = seat(cards, launch.rank);
-  parts.hosts = seating.hosts;
-  parts.host_ranks = places(seating, launch.rank);
-  if (parts.trace) parts.trace->set_host(seating.hosts[static_cast<std::size_t>(launch.rank)]);
-  parts.host_rank = seating.host_ranks[static_cast<std::size_t>(launch.rank)];
+  const Placement placement = place_ranks(cards, launch.rank);
+  parts.hosts = placement.hosts;
+  parts.host_ranks = places(placement, launch.rank);
+  if (parts.trace) parts.trace->set_host(placement.hosts[static_cast<std::size_t>(launch.rank)]);
+  parts.host_rank = placement.host_ranks[static_cast<std::size_t>(launch.rank)];
   parts.pace = own_pace(cards, launch.rank);
-  const bool spans = seating.neighbours != launch.size;
+  const bool spans = placement.neighbours != launch.size;
   if (spans) parts.engines.span_hosts();
   if (spans && parts.engines.far()) {
     std::vector<std::string> names;
     for (const Card& card : cards) names.push_back(card.host_name);
     connect_hosts(parts, *store, {.config = config, .host_names = names}, deadline);
   }
-  if (launch.rank == seating.leader) {
-    const world::GroupShape world{.size = launch.size, .local = seating.neighbours};
+  if (launch.rank == placement.leader) {
+    const world::GroupShape world{.size = launch.size, .local = placement.neighbours};
     parts.segment =
-        make_segment({.ranks = seating.neighbours,
-                      .remote = launch.size - seating.neighbours,
+        make_segment({.ranks = placement.neighbours,
+                      .remote = launch.size - placement.neighbours,
                       .stripe_bytes = stripe_bytes(options, config, parts.engines, world)},
                      false);
-    hand_out(*parts.segment, listener, own.token, others_here(seating, launch.rank), deadline);
+    hand_out(*parts.segment, listener, own.token, others_here(placement, launch.rank), deadline);
   } else {
-    const Card& leader = cards[static_cast<std::size_t>(seating.leader)];
+    const Card& leader = cards[static_cast<std::size_t>(placement.leader)];
     try {
-      parts.segment = fetch(
-          leader.listener, {.token = leader.token, .rank = launch.rank}, seating.leader, deadline);
+      parts.segment = fetch(leader.listener,
+                            {.token = leader.token, .rank = launch.rank},
+                            placement.leader,
+                            deadline);
     } catch (const RendezvousError&) {
       attendance.look_for_reason();
       throw;

@@ -9,7 +9,7 @@
 #include "foundation/base/log.h"
 #include "membership/control/succession.h"
 #include "membership/failure/caught.h"
-#include "monitoring/live/desk.h"
+#include "monitoring/live/status_board.h"
 
 namespace hocket::world {
 
@@ -88,7 +88,7 @@ CommunicatorImpl::CommunicatorImpl(std::shared_ptr<WorldImpl> world,
   if (rank() < 0) return;
   rebuild_turns_.emplace(group());
   open(make_engines(*world_, membership(), group(), *this, block));
-  live::sit_down(world_->host(), block, rank(), membership().name);
+  live::show_group(world_->host(), block, rank(), membership().name);
 }
 
 CommunicatorImpl::~CommunicatorImpl() {
@@ -230,7 +230,7 @@ void CommunicatorImpl::close() {
   if (rank() >= 0 && is_told) control::Succession(group()).close(rank());
   if (devices_) devices_->close();
   drop_engines();
-  if (rank() >= 0) live::stand_up(world_->host(), block_);
+  if (rank() >= 0) live::hide_group(world_->host(), block_);
   world_->release_group(membership().id(), block_);
   if (entry_ != nullptr) world_->host().ring_network();
   if (how == Closing::kEntered) leave();

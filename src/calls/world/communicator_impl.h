@@ -12,7 +12,7 @@
 
 #include "calls/call/core.h"
 #include "calls/device/plan.h"
-#include "calls/world/kept_plans.h"
+#include "calls/world/plan_cache.h"
 #include "hocket/communicator.h"
 #include "membership/control/group.h"
 #include "membership/control/rebuild_turns.h"
@@ -111,7 +111,7 @@ class CommunicatorImpl final : public call::Core {
   bool rebuilt_ = false;  // the communicator that follows it has been returned
   int groups_ = 0;
   std::unique_ptr<device::DeviceCalls> devices_;
-  KeptPlans<AnyPlan> plans_;
+  PlanCache<AnyPlan> plans_;
 };
 
 }  // namespace hocket::world

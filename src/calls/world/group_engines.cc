@@ -143,15 +143,15 @@ call::Engines Making::across_hosts(const call::Membership& membership) {
     add_algorithms(tuning);
     return std::move(made_);
   }
-  const Mates mates = mates_of(membership);
+  const LocalMembers local = local_members_of(membership);
   Near among = make_near(world_.host(),
                          *near,
                          site_,
-                         mates,
+                         local,
                          site_.block + near_control_offset(shape_),
                          site_.block + part_offset(engines_, shape_, near.get()));
   made_.messages = std::make_unique<RoutedMessages>(
-      std::move(among.messages), mates.numbers, std::move(messages));
+      std::move(among.messages), local.numbers, std::move(messages));
   for (const auto& each : engines_.chosen()) {
     if (is_of_gpus(*each) || !each->has_collectives()) continue;
     auto engine = each->make_collectives(site_of(*each));

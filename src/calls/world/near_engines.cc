@@ -12,10 +12,10 @@ namespace {
 
 // A resource, shared by the messages and collectives of this host's members.
 struct Shared {
-  Shared(control::HostControl& host, std::byte* memory, const Mates& mates)
-      : places(mates.places),
-        hosts(mates.places.size()),
-        control(host, memory, mates.own, places) {}
+  Shared(control::HostControl& host, std::byte* memory, const LocalMembers& local)
+      : places(local.places),
+        hosts(local.places.size()),
+        control(host, memory, local.own, places) {}
   const std::vector<int> places;
   const std::vector<int> hosts;  // all 0: one host
   GroupControl control;
@@ -82,37 +82,37 @@ class NearEngine final : public engine::CollectiveEngine, private engine::Consis
 
 }  // namespace
 
-Mates mates_of(const call::Membership& membership) {
-  Mates mates;
+LocalMembers local_members_of(const call::Membership& membership) {
+  LocalMembers local;
   const auto& hosts = membership.hosts;
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     const bool near = hosts[i] == hosts[static_cast<std::size_t>(membership.rank)];
-    mates.numbers.push_back(near ? mates.size() : -1);
+    local.numbers.push_back(near ? local.size() : -1);
     if (!near) continue;
-    mates.members.push_back(static_cast<int>(i));
-    mates.places.push_back(membership.host_ranks[i]);
+    local.members.push_back(static_cast<int>(i));
+    local.places.push_back(membership.host_ranks[i]);
   }
-  mates.own = mates.numbers[static_cast<std::size_t>(membership.rank)];
-  return mates;
+  local.own = local.numbers[static_cast<std::size_t>(membership.rank)];
+  return local;
 }
 
 Near make_near(control::HostControl& host,
                engine::Provider& provider,
                const engine::GroupSite& whole,
-               const Mates& mates,
+               const LocalMembers& local,
                std::byte* control,
                std::byte* memory) {
-  const auto shared = std::make_shared<Shared>(host, control, mates);
+  const auto shared = std::make_shared<Shared>(host, control, local);
   engine::GroupSite site = whole;
-  site.facts = {.rank = mates.own, .size = mates.size(), .hosts = shared->hosts};
+  site.facts = {.rank = local.own, .size = local.size(), .hosts = shared->hosts};
   site.memory = memory;
   site.control = &shared->control;
-  site.ring = [shared](int mate) { shared->control.ring(mate); };
+  site.ring = [shared](int member) { shared->control.ring(member); };
   Near near;
   near.messages = std::make_unique<NearMessages>(shared, provider.make_messages(site));
   if (provider.has_collectives()) {
     near.collectives = std::make_unique<NearEngine>(
-        shared, provider, std::move(site), *whole.consistency, mates.members);
+        shared, provider, std::move(site), *whole.consistency, local.members);
   }
   return near;
 }

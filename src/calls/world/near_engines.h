@@ -12,14 +12,14 @@
 namespace hocket::world {
 
 // The members on this host. A value.
-struct Mates {
+struct LocalMembers {
   int own = -1;              // this rank's number among them
   std::vector<int> members;  // the number in the group of each
   std::vector<int> places;   // of each; see control::HostControl
   std::vector<int> numbers;  // of each member of the group: its number among them, or -1
   int size() const noexcept { return static_cast<int>(members.size()); }
 };
-Mates mates_of(const call::Membership& membership);
+LocalMembers local_members_of(const call::Membership& membership);
 
 struct Near {
   std::unique_ptr<engine::PointToPoint> messages;  // by numbers among the members on this host
@@ -32,7 +32,7 @@ struct Near {
 Near make_near(control::HostControl& host,
                engine::Provider& provider,
                const engine::GroupSite& whole,
-               const Mates& mates,
+               const LocalMembers& local,
                std::byte* control,
                std::byte* memory);
 

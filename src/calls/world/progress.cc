@@ -35,7 +35,7 @@ class ProgressThread::State {
   void run();
   // From any thread.
   void add(std::shared_ptr<call::Core> communicator);
-  void attend(std::weak_ptr<call::Attended> attended);
+  void add_periodic_task(std::weak_ptr<call::PeriodicTask> task);
   void listen(os::FutexWord& word) noexcept;
   void stop() noexcept;
   void wake() noexcept;
@@ -81,7 +81,7 @@ class ProgressThread::State {
   bool is_attended_ = false;  // threads of the program move all that is under way
   std::vector<os::FutexWait> waits_;                   // on the peers that live
   base::Deadline next_end_ = base::Deadline::never();  // when to look how those ended who died
-  std::vector<std::weak_ptr<call::Attended>> attended_;      // guarded by mutex_
+  std::vector<std::weak_ptr<call::PeriodicTask>> periodic_tasks_;  // guarded by mutex_
   base::Deadline next_tick_ = base::Deadline::never();
   std::uint32_t losses_at_tick_ = 0;
   std::uint32_t bell_at_tick_ = 0;  // the network's
@@ -114,8 +114,8 @@ void ProgressThread::add(std::shared_ptr<call::Core> communicator) {
   state_->add(std::move(communicator));
 }
 
-void ProgressThread::attend(std::weak_ptr<call::Attended> attended) {
-  state_->attend(std::move(attended));
+void ProgressThread::add_periodic_task(std::weak_ptr<call::PeriodicTask> task) {
+  state_->add_periodic_task(std::move(task));
 }
 
 void ProgressThread::listen(os::FutexWord& word) { state_->listen(word); }
@@ -141,10 +141,10 @@ void ProgressThread::State::add(std::shared_ptr<call::Core> communicator) {
   wake();
 }
 
-void ProgressThread::State::attend(std::weak_ptr<call::Attended> attended) {
+void ProgressThread::State::add_periodic_task(std::weak_ptr<call::PeriodicTask> task) {
   {
     const std::lock_guard lock(mutex_);
-    attended_.push_back(std::move(attended));
+    periodic_tasks_.push_back(std::move(task));
   }
   look_again();
 }
@@ -157,16 +157,16 @@ void ProgressThread::State::tick() {
   losses_at_tick_ = host_->losses();
   bell_at_tick_ = host_->network_bell().load(std::memory_order_acquire);
   next_tick_ = base::Deadline::never();
-  std::vector<std::shared_ptr<call::Attended>> living;
+  std::vector<std::shared_ptr<call::PeriodicTask>> living;
   {
     const std::lock_guard lock(mutex_);
-    std::erase_if(attended_, [&living](const std::weak_ptr<call::Attended>& attended) {
-      auto held = attended.lock();
+    std::erase_if(periodic_tasks_, [&living](const std::weak_ptr<call::PeriodicTask>& task) {
+      auto held = task.lock();
       if (held) living.push_back(std::move(held));
-      return attended.expired();
+      return task.expired();
     });
   }
-  for (const auto& attended : living) next_tick_ = std::min(next_tick_, attended->tick());
+  for (const auto& task : living) next_tick_ = std::min(next_tick_, task->tick());
 }
 
 void ProgressThread::State::stop() noexcept {
@@ -297,11 +297,11 @@ bool ProgressThread::State::move_calls() {
   std::vector<std::shared_ptr<call::Core>> through;
   std::erase_if(moving_, [&](const std::shared_ptr<call::Core>& communicator) {
     const auto turn = communicator->progress();
-    moved |= turn == call::Core::Turn::kMoved || turn == call::Core::Turn::kNothingLeft;
-    awaits_gpu_ |= turn == call::Core::Turn::kAwaitsGpu;
-    is_attended_ &= turn == call::Core::Turn::kAttended;
-    if (turn == call::Core::Turn::kNothingLeft) through.push_back(communicator);
-    return turn == call::Core::Turn::kNothingLeft;
+    moved |= turn == call::Core::Progress::kMoved || turn == call::Core::Progress::kNothingLeft;
+    awaits_gpu_ |= turn == call::Core::Progress::kAwaitsGpu;
+    is_attended_ &= turn == call::Core::Progress::kAttended;
+    if (turn == call::Core::Progress::kNothingLeft) through.push_back(communicator);
+    return turn == call::Core::Progress::kNothingLeft;
   });
   calls_.fetch_sub(through.size(), std::memory_order_acq_rel);
   return moved;

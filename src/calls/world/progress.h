@@ -5,8 +5,8 @@
 #include <memory>
 #include <thread>
 
-#include "calls/call/attended.h"
 #include "calls/call/core.h"
+#include "calls/call/periodic_task.h"
 #include "hocket/run_clock.h"
 #include "membership/control/host.h"
 #include "membership/failure/witness.h"
@@ -28,8 +28,8 @@ class ProgressThread {
   void add(std::shared_ptr<call::Core> communicator);
   // True if no such calls are left.
   bool is_idle() const noexcept;
-  // Makes the thread look at `attended` regularly, as long as that lives.
-  void attend(std::weak_ptr<call::Attended> attended);
+  // Makes the thread look at `task` regularly, as long as that lives.
+  void add_periodic_task(std::weak_ptr<call::PeriodicTask> task);
   // Makes the thread tick, too, when others change `word` and wake it.
   void listen(os::FutexWord& word);
   // Makes the thread check which ranks live: call it once all ranks of the host have arrived.

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "calls/device/blocks.h"
+#include "calls/device/device_job_context.h"
 #include "calls/device/libraries.h"
-#include "calls/device/surroundings.h"
 #include "calls/world/group_engines.h"
 #include "calls/world/job_engines.h"
 #include "engines/algorithm/catalogue.h"
@@ -58,7 +58,7 @@ struct WorldParts {
 };
 
 // A resource, shared by the World and its communicators. Thread-safe, except where noted.
-class WorldImpl final : public device::DeviceSurroundings,
+class WorldImpl final : public device::DeviceJobContext,
                         public std::enable_shared_from_this<WorldImpl> {
  public:
   // Joins the others on this host. `communicator` of it can then be made, once.
@@ -114,7 +114,7 @@ class WorldImpl final : public device::DeviceSurroundings,
   device::DeviceBlocks& device_blocks() noexcept override { return device_blocks_; }
   // By its number on its host.
   int default_device() override;
-  void attend(std::weak_ptr<call::Attended> attended) override;
+  void add_periodic_task(std::weak_ptr<call::PeriodicTask> task) override;
   void look_again() noexcept override;
   void finish_at_exit(std::weak_ptr<call::Core> core) override;
 

@@ -11,23 +11,23 @@ namespace {
 constexpr std::align_val_t kAlignment{64};
 constexpr std::size_t kLeast = 4096;
 // Maximum memory that a thread caches.
-constexpr std::size_t kMostKept = std::size_t{32} << 20;
+constexpr std::size_t kMostCached = std::size_t{32} << 20;
 
-struct KeptBlock {
+struct CachedBlock {
   std::byte* data;
   std::size_t room;
 };
 
 // A thread's blocks, the latest last.
-class Kept {
+class BlockCache {
  public:
-  Kept() { blocks_.reserve(kMostBlocks); }
-  ~Kept() {
-    for (const KeptBlock& block : blocks_) ::operator delete(block.data, kAlignment);
+  BlockCache() { blocks_.reserve(kMostBlocks); }
+  ~BlockCache() {
+    for (const CachedBlock& block : blocks_) ::operator delete(block.data, kAlignment);
     closed_ = true;
   }
-  Kept(const Kept&) = delete;
-  Kept& operator=(const Kept&) = delete;
+  BlockCache(const BlockCache&) = delete;
+  BlockCache& operator=(const BlockCache&) = delete;
 
   // Returns the latest block of this size. Null if there is none.
   std::byte* take(std::size_t room) noexcept {
@@ -41,12 +41,12 @@ class Kept {
     }
     return nullptr;
   }
-  void give(KeptBlock block) noexcept {
-    if (closed_ || block.room > kMostKept) {
+  void give(CachedBlock block) noexcept {
+    if (closed_ || block.room > kMostCached) {
       ::operator delete(block.data, kAlignment);
       return;
     }
-    while (blocks_.size() == kMostBlocks || bytes_ + block.room > kMostKept) {
+    while (blocks_.size() == kMostBlocks || bytes_ + block.room > kMostCached) {
       ::operator delete(blocks_.front().data, kAlignment);
       bytes_ -= blocks_.front().room;
       blocks_.erase(blocks_.begin());
@@ -57,13 +57,13 @@ class Kept {
 
  private:
   static constexpr std::size_t kMostBlocks = 16;
-  std::vector<KeptBlock> blocks_;
+  std::vector<CachedBlock> blocks_;
   std::size_t bytes_ = 0;
   bool closed_ = false;  // the thread is ending
 };
 
-Kept& kept() {
-  thread_local Kept blocks;
+BlockCache& kept() {
+  thread_local BlockCache blocks;
   return blocks;
 }
 
@@ -72,7 +72,7 @@ Kept& kept() {
 // Sizes are powers of two, so that similar calls reuse blocks.
 Scratch::Scratch(std::size_t bytes) {
   if (bytes == 0) return;
-  const std::size_t room = std::max(kLeast, bytes <= kMostKept ? std::bit_ceil(bytes) : bytes);
+  const std::size_t room = std::max(kLeast, bytes <= kMostCached ? std::bit_ceil(bytes) : bytes);
   data_ = kept().take(room);
   if (data_ == nullptr) data_ = static_cast<std::byte*>(::operator new(room, kAlignment));
   room_ = room;

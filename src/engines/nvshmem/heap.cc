@@ -232,7 +232,7 @@ std::string Heap::why_no_room(const cuda::DeviceContext& device, std::size_t byt
   return "";
 }
 
-Heap::Piece Heap::allocate(Device device, std::size_t bytes, const Wait& wait) {
+Heap::HeapBlock Heap::allocate(Device device, std::size_t bytes, const Wait& wait) {
   const auto made = std::make_shared<std::byte*>(nullptr);
   call(
       device,
@@ -243,7 +243,7 @@ Heap::Piece Heap::allocate(Device device, std::size_t bytes, const Wait& wait) {
       wait);
   if (*made == nullptr) return {};
   const auto dropped = std::make_shared<std::atomic<bool>>(false);
-  Piece piece{*made, std::shared_ptr<void>(*made, [dropped](void*) { dropped->store(true); })};
+  HeapBlock piece{*made, std::shared_ptr<void>(*made, [dropped](void*) { dropped->store(true); })};
   {
     const std::lock_guard lock(mutex_);
     allocations_.push_back({*made, bytes, dropped});

@@ -57,13 +57,13 @@ class Heap {
 
   // Allocates zeroed memory at the same offset of every PE's heap. Collective. Null if there is not
   // enough. The piece counts as dropped when the last `lease` is gone.
-  struct Piece {
+  struct HeapBlock {
     std::byte* address = nullptr;
     std::shared_ptr<void> lease;
   };
-  Piece allocate(std::shared_ptr<const cuda::DeviceContext> device,
-                 std::size_t bytes,
-                 const Wait& wait);
+  HeapBlock allocate(std::shared_ptr<const cuda::DeviceContext> device,
+                     std::size_t bytes,
+                     const Wait& wait);
   // Returns the same position in another PE's heap, as mapped here. Null if it is not mapped.
   std::byte* peer(const std::byte* address, int pe) const;
 

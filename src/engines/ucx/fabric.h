@@ -134,7 +134,7 @@ class Fabric {
 
   // --- For ports, with `mutex` held -----------------------------------------------------------
   std::mutex& mutex() noexcept { return mutex_; }
-  // `id` is the same on all ranks. Early messages are delivered now.
+  // `id` is the same on all ranks. Unexpected messages are delivered now.
   void open(std::uint64_t id, Port& port);
   void close(std::uint64_t id) noexcept;
   // Sends copies of both.
@@ -177,7 +177,7 @@ class Fabric {
     std::string why_broken;      // if there never was a connection
     std::optional<bool> direct;  // the result of moves_directly
   };
-  struct Early {
+  struct Unexpected {
     MessageHeader header;
     std::vector<std::byte> payload;
   };
@@ -238,7 +238,8 @@ class Fabric {
   std::vector<int> broken_;  // not reported yet
   std::map<std::uint64_t, Port*> ports_;
   std::set<std::uint64_t> closed_;
-  std::map<std::uint64_t, std::deque<Early>> early_;  // for groups that do not exist here yet
+  std::map<std::uint64_t, std::deque<Unexpected>>
+      unexpected_;  // for groups that do not exist here yet
   std::size_t early_bytes_ = 0;
   std::vector<std::unique_ptr<Outgoing>> free_;
   std::uint64_t last_tag_ = 0;

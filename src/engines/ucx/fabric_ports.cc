@@ -39,16 +39,16 @@ void Fabric::take(const MessageHeader& header, std::span<const std::byte> payloa
   }
   if (closed_.contains(header.group) || early_bytes_ + payload.size() > kMostEarly) return;
   early_bytes_ += payload.size();
-  early_[header.group].push_back({header, {payload.begin(), payload.end()}});
+  unexpected_[header.group].push_back({header, {payload.begin(), payload.end()}});
 }
 
 void Fabric::open(std::uint64_t id, Port& port) {
   ports_[id] = &port;
-  const auto found = early_.find(id);
-  if (found == early_.end()) return;
+  const auto found = unexpected_.find(id);
+  if (found == unexpected_.end()) return;
   const auto waiting = std::move(found->second);
-  early_.erase(found);
-  for (const Early& message : waiting) {
+  unexpected_.erase(found);
+  for (const Unexpected& message : waiting) {
     early_bytes_ -= message.payload.size();
     port.take(message.header, message.payload);
   }

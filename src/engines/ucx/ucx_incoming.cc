@@ -49,14 +49,14 @@ void UcxPointToPoint::take(const MessageHeader& header, std::span<const std::byt
       // Messages of different sizes may take different ways, and may overtake each other.
       if (header.number != sender.next_in) {
         sender.out_of_order.try_emplace(header.number,
-                                        Early{header, {payload.begin(), payload.end()}, {}});
+                                        Unexpected{header, {payload.begin(), payload.end()}, {}});
         return;
       }
       take_message(header, payload);
       ++sender.next_in;
       for (auto next = sender.out_of_order.find(sender.next_in); next != sender.out_of_order.end();
            next = sender.out_of_order.find(sender.next_in)) {
-        const Early message = std::move(next->second);
+        const Unexpected message = std::move(next->second);
         sender.out_of_order.erase(next);
         take_message(message.header, message.bytes);
         ++sender.next_in;
@@ -81,25 +81,25 @@ void UcxPointToPoint::take_message(const MessageHeader& header,
   if (auto* const receive = posted_.find(header.source, header.tag)) {
     match(posted_.pop(*receive), header, payload);
   } else {
-    peer(header.source).early.push(header.tag, {header, {payload.begin(), payload.end()}, {}});
+    peer(header.source).unexpected.push(header.tag, {header, {payload.begin(), payload.end()}, {}});
   }
   // Pieces that have overtaken it.
   auto& overtaking = peer(header.source).overtaking;
   for (auto next = overtaking.find(header.number); next != overtaking.end();
        next = overtaking.find(header.number)) {
-    const Early piece = std::move(next->second);
+    const Unexpected piece = std::move(next->second);
     overtaking.erase(next);
     add_more(piece.header, piece.bytes);
   }
 }
 
 bool UcxPointToPoint::match_early(std::uint32_t receive, int rank) {
-  auto& early = peer(rank).early;
-  auto* const found = early.find(slots_[receive].envelope.tag);
+  auto& unexpected = peer(rank).unexpected;
+  auto* const found = unexpected.find(slots_[receive].envelope.tag);
   if (found == nullptr) return false;
-  const Early message = early.pop(*found);
+  const Unexpected message = unexpected.pop(*found);
   match(receive, message.header, message.bytes);
-  for (const Early& piece : message.more) add_more(piece.header, piece.bytes);
+  for (const Unexpected& piece : message.more) add_more(piece.header, piece.bytes);
   return true;
 }
 
@@ -165,7 +165,8 @@ void UcxPointToPoint::place(Slot& message, std::size_t offset, std::span<const s
 void UcxPointToPoint::take_more(const MessageHeader& header, std::span<const std::byte> payload) {
   Peer& sender = peer(header.source);
   if (static_cast<std::int32_t>(header.number - sender.next_in) >= 0) {
-    sender.overtaking.emplace(header.number, Early{header, {payload.begin(), payload.end()}, {}});
+    sender.overtaking.emplace(header.number,
+                              Unexpected{header, {payload.begin(), payload.end()}, {}});
   } else {
     add_more(header, payload);
   }
@@ -173,7 +174,7 @@ void UcxPointToPoint::take_more(const MessageHeader& header, std::span<const std
 
 // Does the same when the first piece has been handled.
 void UcxPointToPoint::add_more(const MessageHeader& header, std::span<const std::byte> payload) {
-  auto* const first = peer(header.source).early.find_last_if([&](const Early& message) {
+  auto* const first = peer(header.source).unexpected.find_last_if([&](const Unexpected& message) {
     return message.header.number == header.number;
   });
   if (first != nullptr) {
@@ -212,11 +213,11 @@ std::optional<std::uint32_t> UcxPointToPoint::find_requested(const MessageHeader
 
 void UcxPointToPoint::take_answer(const MessageHeader& header) {
   if (header.type == PacketType::kCancel) {
-    auto& early = peer(header.source).early;
-    auto* const request = early.find_last_if([&](const Early& message) {
+    auto& unexpected = peer(header.source).unexpected;
+    auto* const request = unexpected.find_last_if([&](const Unexpected& message) {
       return message.header.type == PacketType::kRequest && message.header.id == header.id;
     });
-    if (request != nullptr) early.pop(*request);
+    if (request != nullptr) unexpected.pop(*request);
     return;
   }
   const auto index = find_requested(header);

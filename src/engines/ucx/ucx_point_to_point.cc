@@ -218,7 +218,7 @@ std::optional<Envelope> UcxPointToPoint::waiting(const Envelope& wanted) {
   const std::lock_guard lock(fabric_->mutex());
   for (std::size_t i = 0; i < peers_.size(); ++i) {
     if (wanted.peer != engine::kAnyPeer && wanted.peer != static_cast<int>(i)) continue;
-    if (auto* const found = peers_[i].early.find(wanted.tag)) {
+    if (auto* const found = peers_[i].unexpected.find(wanted.tag)) {
       return envelope_of(found->value.header);
     }
   }

@@ -80,17 +80,18 @@ class UcxPointToPoint final : public engine::PointToPoint, private Port {
     std::unique_ptr<Transfer> transfer;
   };
   // A message that arrived before its receive.
-  struct Early {
+  struct Unexpected {
     MessageHeader header;
     std::vector<std::byte> bytes;
-    std::vector<Early> more;  // later pieces of the message
+    std::vector<Unexpected> more;  // later pieces of the message
   };
   struct Peer {
     std::uint32_t next_out = 0;
     std::uint32_t next_in = 0;
-    std::map<std::uint32_t, Early> out_of_order;
-    std::multimap<std::uint32_t, Early> overtaking;  // pieces of messages that have not arrived
-    engine::EarlyMessages<Early> early;
+    std::map<std::uint32_t, Unexpected> out_of_order;
+    std::multimap<std::uint32_t, Unexpected>
+        overtaking;  // pieces of messages that have not arrived
+    engine::UnexpectedMessages<Unexpected> unexpected;
     std::size_t unacknowledged = 0;  // bytes that were sent without a request
     std::size_t consumed = 0;        // bytes received in that way and not acknowledged yet
     std::uint64_t heard = 0;         // number of parts of messages, and of answers

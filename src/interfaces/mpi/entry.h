@@ -74,9 +74,9 @@ ArrayLengths lengths_of_neighbours(MPI_Comm comm);
 
 // A copy of an array for a persistent request, because the program may free its own. A value.
 template <typename T>
-class Kept {
+class CopiedArray {
  public:
-  Kept(const T* values, std::size_t count)
+  CopiedArray(const T* values, std::size_t count)
       : values_(values),
         copy_(values != nullptr && count != 0
                   ? std::make_shared<const std::vector<T>>(values, values + count)

@@ -285,7 +285,7 @@ def body(f: Function, own: Function, family: dict[str, tuple[Function, str]]) ->
         kept = [p.name for p in own.parameters if p.type in ARRAYS]
         for each in kept:
             call = re.sub(rf"\b{each}\b", f"{each}.get()", call)
-        copies = "".join(f", {each} = Kept({each}, n.{'sent' if each.startswith('s') else 'received'})"
+        copies = "".join(f", {each} = CopiedArray({each}, n.{'sent' if each.startswith('s') else 'received'})"
                          for each in kept)
         lengths = f"const ArrayLengths n = {lengths_of(begun)}; " if kept else ""
         return (f"return guarded({name}, {scope(own)}, [&] {{ {lengths}hand_out_persistent(request, "

@@ -87,7 +87,7 @@ struct alignas(kApart) BlockHeader {
   base::Atomic<std::uint64_t> held[31];
 };
 static_assert(sizeof(BlockHeader) == 256);
-// The offset of the first block of rank `place`: its desk, see monitoring/live/desk.h.
+// The offset of the first block of rank `place`: its board, see monitoring/live/status_board.h.
 inline std::uint64_t first_block_offset(const HostShape& shape, int place) {
   return stripes_offset(shape) + static_cast<std::uint64_t>(place) * shape.stripe_bytes +
          sizeof(BlockHeader);

@@ -90,10 +90,10 @@ class Network {
     std::size_t next_to_call = 0;  // of `ranks`
     Clock::time_point next_dial{};
   };
-  struct Told {
+  struct Reported {
     RankState state = RankState::kAbsent;
     bool end = false;
-    bool operator==(const Told&) const = default;
+    bool operator==(const Reported&) const = default;
   };
 
   bool is_first() const noexcept;
@@ -167,7 +167,7 @@ class Network {
   CarrierHooks carrier_;
   std::vector<int> place_hosts_;  // of each place: its host's number
   Agreement agreement_;
-  std::vector<Told> told_;                   // of each place
+  std::vector<Reported> told_;               // of each place
   bool given_up_ = false;                    // the carrier has been
   std::map<int, Clock::time_point> broken_;  // ranks that the carrier cannot reach, since when
   Clock::time_point accepts_from_{};         // time of the next look for strangers

@@ -81,7 +81,7 @@ void Network::tell_ranks() {
   for (int place = 0; place < host_->ranks(); ++place) {
     const auto now = host_->describe(place);
     auto& told = told_[static_cast<std::size_t>(place)];
-    const Told next{.state = now.state, .end = now.end.has_value()};
+    const Reported next{.state = now.state, .end = now.end.has_value()};
     if (next == told || now.state == RankState::kAbsent) continue;
     if (now.state == RankState::kDied && !now.end && host_->since_death(place) < kForEnd) continue;
     told = next;

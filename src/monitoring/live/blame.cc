@@ -13,7 +13,7 @@ const GlancedRank& rank_at(const Glance& glance, int place) {
   return glance.ranks[static_cast<std::size_t>(place)];
 }
 
-const SeatedGroup* doing_of(const Glance& glance, int place) {
+const ShownGroup* doing_of(const Glance& glance, int place) {
   const GlancedRank& rank = rank_at(glance, place);
   return rank.doing < 0 ? nullptr : &rank.groups[static_cast<std::size_t>(rank.doing)];
 }
@@ -22,7 +22,7 @@ const SeatedGroup* doing_of(const Glance& glance, int place) {
 int still_inside(const Glance& glance,
                  int place,
                  const std::function<bool(int)>& stands_still) {
-  const SeatedGroup& group = *doing_of(glance, place);
+  const ShownGroup& group = *doing_of(glance, place);
   const std::uint64_t sequence = glance.member_of(group)->last;
   for (const SeenMember& other : glance.groups.at(group.block)) {
     if (other.place >= 0 && other.place != place && other.finished < sequence &&
@@ -35,7 +35,7 @@ int still_inside(const Glance& glance,
 
 // The rank for which the rank at `place` waits next; -1: none, or unknown.
 int next_of(const Glance& glance, int place, const std::function<bool(int)>& stands_still) {
-  const SeatedGroup* const group = doing_of(glance, place);
+  const ShownGroup* const group = doing_of(glance, place);
   if (group == nullptr) return -1;
   const SeenMember& own = *glance.member_of(*group);
   if (!is_inside(own)) return own.waits ? rank_at(glance, place).line.awaits : -1;
@@ -57,7 +57,7 @@ int next_of(const Glance& glance, int place, const std::function<bool(int)>& sta
 
 std::vector<int> missing_from(const Glance& glance, int place) {
   std::vector<int> places;
-  const SeatedGroup* const group = doing_of(glance, place);
+  const ShownGroup* const group = doing_of(glance, place);
   if (group == nullptr) return places;
   const SeenMember& own = *glance.member_of(*group);
   if (!is_inside(own)) return places;

@@ -14,8 +14,8 @@
 #include "hocket/live.h"
 #include "membership/failure/texts.h"
 #include "monitoring/live/blame.h"
-#include "monitoring/live/desk_layout.h"
-#include "monitoring/live/place.h"
+#include "monitoring/live/board_layout.h"
+#include "monitoring/live/position.h"
 #include "monitoring/live/sampler.h"
 
 namespace hocket {
@@ -25,7 +25,7 @@ using control::RankState;
 using control::SeenMember;
 using live::Glance;
 using live::GlancedRank;
-using live::SeatedGroup;
+using live::ShownGroup;
 using os::ProcessState;
 
 namespace {
@@ -207,7 +207,7 @@ class JobView::Impl {
                   .doing = seen.doing};
     rank.process = os::describe(state, rank.pid);
     if (is_here) rank.place = live::place_of(segment_, place);
-    for (const SeatedGroup& group : seen.groups) {
+    for (const ShownGroup& group : seen.groups) {
       rank.groups.push_back(group_of(group, options.recent == rank.rank));
     }
     if (seen.doing >= 0) {
@@ -229,13 +229,13 @@ class JobView::Impl {
     return rank;
   }
 
-  std::string call_text(const SeatedGroup& group, std::uint64_t sequence) const {
+  std::string call_text(const ShownGroup& group, std::uint64_t sequence) const {
     const auto record = segment_.record(group.block, group.index, sequence);
     if (!record) return fmt::format("#{}", sequence);
     return failure::describe(sequence, record->signature) + (record->refused ? " (refused)" : "");
   }
 
-  LiveGroup group_of(const SeatedGroup& group, bool with_recent) const {
+  LiveGroup group_of(const ShownGroup& group, bool with_recent) const {
     const SeenMember* const member = sampler_->glance().member_of(group);
     LiveGroup made{.name = group.name,
                    .rank = group.index,
@@ -259,9 +259,9 @@ class JobView::Impl {
   }
 
   void add_meters(int place, std::vector<LiveMeter>& meters) const {
-    const live::DeskLayout* const desk = sampler_->desk(place);
-    if (desk == nullptr || desk->meters.load(std::memory_order_relaxed) == 0) return;
-    for (const live::MeterRow& row : desk->rows) {
+    const live::BoardLayout* const board = sampler_->board(place);
+    if (board == nullptr || board->meters.load(std::memory_order_relaxed) == 0) return;
+    for (const live::MeterRow& row : board->rows) {
       if (!row.is_taken()) return;
       const engine::Kind kind = row.kind;
       if (static_cast<int>(kind) >= engine::kKindCount) continue;

@@ -10,7 +10,7 @@
 
 #include "foundation/base/log.h"
 #include "foundation/os/process/process_state.h"
-#include "monitoring/live/place.h"
+#include "monitoring/live/position.h"
 
 namespace hocket::live {
 namespace {
@@ -56,17 +56,17 @@ void LongWait::look(const failure::Awaited& awaited, const engine::Signature& sh
 void LongWait::sample(const failure::Awaited& awaited, const engine::Signature& shown) {
   control::GroupControl& group = waits_.group;
   control::HostControl& host = group.host();
-  const Holdup holdup = find_holdup(group, awaited);
-  Seen now{.sequence = holdup.sequence, .one_suffices = holdup.one_suffices};
-  if (holdup.one_suffices) {
-    for (const int member : holdup.members) {
+  const Stragglers stragglers = find_stragglers(group, awaited);
+  Seen now{.sequence = stragglers.sequence, .one_suffices = stragglers.one_suffices};
+  if (stragglers.one_suffices) {
+    for (const int member : stragglers.members) {
       now.last += group.last_sequence(member);
       now.finished += group.finished_sequence(member);
     }
-  } else if (!holdup.members.empty()) {
-    const int member = holdup.members.front();
+  } else if (!stragglers.members.empty()) {
+    const int member = stragglers.members.front();
     now = {.place = group.host_rank(member),
-           .sequence = holdup.sequence,
+           .sequence = stragglers.sequence,
            .last = group.last_sequence(member),
            .finished = group.finished_sequence(member)};
   }
@@ -79,31 +79,31 @@ void LongWait::sample(const failure::Awaited& awaited, const engine::Signature& 
   // The question is not asked when it speaks, as answering would change the process's state that is
   // reported.
   const bool speaks = is_still && Duration(now_ - *begun_) >= speaks_at_;
-  if (!speaks) ask_places(holdup);
+  if (!speaks) ask_places(stragglers);
   if (!speaks) return;
-  if (of_ == Of::kStream && holdup.members.empty()) return;
-  if (!may_speak(holdup, now.place)) return;
+  if (of_ == Of::kStream && stragglers.members.empty()) return;
+  if (!may_speak(stragglers, now.place)) return;
   call_ = awaited.message != nullptr ? failure::describe(*awaited.message)
                                      : failure::describe(awaited.sequence, shown);
-  base::log(base::LogLevel::kWarning, sentence(holdup, awaited));
+  base::log(base::LogLevel::kWarning, sentence(stragglers, awaited));
   while (speaks_at_ <= Duration(now_ - *begun_)) speaks_at_ *= 2;
 }
 
 // Asks the ranks that the warning would name; answers are there at a later sample.
-void LongWait::ask_places(const Holdup& holdup) noexcept {
-  if (holdup.have_come) return;
+void LongWait::ask_places(const Stragglers& stragglers) noexcept {
+  if (stragglers.have_come) return;
   control::GroupControl& group = waits_.group;
-  for (std::size_t i = 0; i < std::min(holdup.members.size(), kDetailed); ++i) {
-    ask_place(group.host(), group.host_rank(holdup.members[i]));
+  for (std::size_t i = 0; i < std::min(stragglers.members.size(), kDetailed); ++i) {
+    ask_position(group.host(), group.host_rank(stragglers.members[i]));
   }
 }
 
 // Follows the chain of waits from `place`: its last rank, which waits for no other, is to blame.
-bool LongWait::may_speak(const Holdup& holdup, int place) {
+bool LongWait::may_speak(const Stragglers& stragglers, int place) {
   control::HostControl& host = waits_.group.host();
   circle_ = 0;
   if (place < 0) return claim(host.self());
-  if (!holdup.have_come) {
+  if (!stragglers.have_come) {
     int least = host.self();
     int at = place;
     for (int steps = 1; steps <= host.places(); ++steps) {
@@ -184,13 +184,13 @@ void LongWait::over(End how) noexcept {
 
 // --- Text of the warning ------------------------------------------------------------------------
 
-std::string LongWait::of_member(const Holdup& holdup, int member) const {
+std::string LongWait::of_member(const Stragglers& stragglers, int member) const {
   const control::GroupControl& group = waits_.group;
   const std::string state = doing(group, member);
   const std::string name =
       fmt::format("rank {} (pid {})", member, group.host().pid(group.host_rank(member)));
-  if (holdup.have_come) {
-    return fmt::format("{}, which has come to #{} and is {}", name, holdup.sequence, state);
+  if (stragglers.have_come) {
+    return fmt::format("{}, which has come to #{} and is {}", name, stragglers.sequence, state);
   }
   const std::string place =
       place_of(control::Onlooker(group.host().memory()), group.host_rank(member));
@@ -215,31 +215,32 @@ std::string LongWait::of_circle() const {
                      fmt::join(ranks, ", "));
 }
 
-std::string LongWait::sentence(const Holdup& holdup, const failure::Awaited& awaited) const {
+std::string LongWait::sentence(const Stragglers& stragglers,
+                               const failure::Awaited& awaited) const {
   const control::GroupControl& group = waits_.group;
   std::string text = fmt::format("rank {} has waited {} in {} on {}",
                                  group.rank(),
                                  base::in_seconds(now_ - *begun_),
                                  call_,
                                  waits_.communicator);
-  const std::vector<int>& members = holdup.members;
+  const std::vector<int>& members = stragglers.members;
   const std::size_t detailed = std::min(members.size(), kDetailed);
-  const std::string next = holdup.one_suffices ? "; or for " : "; for ";
+  const std::string next = stragglers.one_suffices ? "; or for " : "; for ";
   for (std::size_t i = 0; i < detailed; ++i) {
-    text += (i == 0 ? " for " : next) + of_member(holdup, members[i]);
+    text += (i == 0 ? " for " : next) + of_member(stragglers, members[i]);
   }
   if (members.size() > detailed) {
     text += fmt::format(
-        "; {} for {} more", holdup.one_suffices ? "or" : "and", members.size() - detailed);
+        "; {} for {} more", stragglers.one_suffices ? "or" : "and", members.size() - detailed);
   }
   if (circle_ != 0) text += of_circle();
   if (const std::string other = waits_.beside(awaited); !other.empty()) text += "; " + other;
   if (!members.empty()) return text;
   if (awaited.sequence == 0) return text;  // a message that no rank is left to send
-  text += fmt::format("; all ranks have come to #{}", holdup.sequence);
+  text += fmt::format("; all ranks have come to #{}", stragglers.sequence);
   std::size_t told = 0;
   for (int i = 0; i < group.size() && told < kDetailed; ++i) {
-    if (i == group.rank() || group.finished_sequence(i) >= holdup.sequence) continue;
+    if (i == group.rank() || group.finished_sequence(i) >= stragglers.sequence) continue;
     const std::string state = doing(group, i);
     if (state.empty()) continue;
     text += fmt::format("{}rank {} is {}", told++ == 0 ? ", and " : "; ", i, state);

@@ -19,7 +19,7 @@
 #include "membership/control/group.h"
 #include "membership/failure/inquiry.h"
 #include "membership/failure/texts.h"
-#include "monitoring/live/holdup.h"
+#include "monitoring/live/stragglers.h"
 
 namespace hocket::live {
 
@@ -65,14 +65,14 @@ class LongWait {
     bool operator==(const Seen&) const = default;
   };
   void sample(const failure::Awaited& awaited, const engine::Signature& shown);
-  void ask_places(const Holdup& holdup) noexcept;
-  bool may_speak(const Holdup& holdup, int place);
+  void ask_places(const Stragglers& stragglers) noexcept;
+  bool may_speak(const Stragglers& stragglers, int place);
   bool is_spoken_for_elsewhere(int place) const;
   bool claim(int place) noexcept;
   void give_up_claim() noexcept;
   void hide() noexcept;
-  std::string sentence(const Holdup& holdup, const failure::Awaited& awaited) const;
-  std::string of_member(const Holdup& holdup, int member) const;
+  std::string sentence(const Stragglers& stragglers, const failure::Awaited& awaited) const;
+  std::string of_member(const Stragglers& stragglers, int member) const;
   std::string of_circle() const;
 
   LongWaits& waits_;

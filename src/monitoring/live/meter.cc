@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "monitoring/live/desk.h"
+#include "monitoring/live/status_board.h"
 
 namespace hocket::live {
 namespace {
@@ -14,11 +14,11 @@ void add_to(base::Atomic<std::uint64_t>& sum, std::uint64_t more) noexcept {
 
 // The row of these; null where there is no room. Groups of several threads may look for one at
 // once.
-MeterRow* row_of(DeskLayout& desk, const Meter::What& what, std::string_view group) noexcept {
+MeterRow* row_of(BoardLayout& board, const Meter::What& what, std::string_view group) noexcept {
   Metered metered{.kind = what.kind, .timed = what.timed, .engine = {}, .group = {}};
   metered.engine = what.engine;
   metered.group = group;
-  for (MeterRow& row : desk.rows) {
+  for (MeterRow& row : board.rows) {
     if (row.take(metered)) return &row;
   }
   return nullptr;
@@ -40,16 +40,16 @@ void Counted::add(std::chrono::nanoseconds time) noexcept {
 }
 
 Meter::Meter(control::HostControl& host, std::string group)
-    : desk_(counting_desk(host)), group_(std::move(group)) {
-  if (desk_ != nullptr) known_ = std::make_unique<decltype(known_)::element_type>();
+    : board_(counting_desk(host)), group_(std::move(group)) {
+  if (board_ != nullptr) known_ = std::make_unique<decltype(known_)::element_type>();
 }
 
 Counted Meter::begin(const What& what) noexcept {
-  if (desk_ == nullptr) return {};
+  if (board_ == nullptr) return {};
   Known& known = (*known_)[kTimed * static_cast<std::size_t>(what.kind) +
                            static_cast<std::size_t>(what.timed)];
   if (known.engine != what.engine.data() || known.row == nullptr) {
-    known = {.engine = what.engine.data(), .row = row_of(*desk_, what, group_)};
+    known = {.engine = what.engine.data(), .row = row_of(*board_, what, group_)};
   }
   return {known.row, what.bytes};
 }

@@ -12,7 +12,7 @@
 
 #include "engine/kinds.h"
 #include "membership/control/host.h"
-#include "monitoring/live/desk_layout.h"
+#include "monitoring/live/board_layout.h"
 
 namespace hocket::live {
 
@@ -63,7 +63,7 @@ class Meter {
   };
 
   Meter(control::HostControl& host, std::string group);
-  bool is_on() const noexcept { return desk_ != nullptr; }
+  bool is_on() const noexcept { return board_ != nullptr; }
 
   Counted begin(const What& what) noexcept;
 
@@ -74,7 +74,7 @@ class Meter {
     MeterRow* row = nullptr;
   };
 
-  DeskLayout* const desk_;  // null: nothing is counted
+  BoardLayout* const board_;  // null: nothing is counted
   const std::string group_;
   static constexpr std::size_t kTimed = 3;  // number of values of LiveTimed
   std::unique_ptr<std::array<Known, kTimed * engine::kKindCount>>

@@ -24,7 +24,7 @@
 #include "foundation/os/wakeup.h"
 #include "hocket/error.h"
 #include "hocket/live.h"
-#include "monitoring/live/desk.h"
+#include "monitoring/live/status_board.h"
 
 namespace hocket {
 namespace {

@@ -6,7 +6,7 @@ namespace hocket::live {
 
 using control::SeenMember;
 
-const SeenMember* Glance::member_of(const SeatedGroup& group) const noexcept {
+const SeenMember* Glance::member_of(const ShownGroup& group) const noexcept {
   const auto found = groups.find(group.block);
   if (found == groups.end()) return nullptr;
   const auto index = static_cast<std::size_t>(group.index);
@@ -15,23 +15,22 @@ const SeenMember* Glance::member_of(const SeatedGroup& group) const noexcept {
 
 namespace {
 
-const DeskLayout* any_desk_of(const control::Onlooker& segment, int place) noexcept {
+const BoardLayout* any_board_of(const control::Onlooker& segment, int place) noexcept {
   if (place < 0 || place >= segment.ranks()) return nullptr;
-  return segment.at<DeskLayout>(segment.first_block(place));
+  return segment.at<BoardLayout>(segment.first_block(place));
 }
 
 }  // namespace
 
-const DeskLayout* desk_of(const control::Onlooker& segment, int place) noexcept {
-  const DeskLayout* const desk = any_desk_of(segment, place);
-  if (desk == nullptr) return nullptr;
-  return desk->manner.load(std::memory_order_acquire) == DeskLayout::kShown ? desk : nullptr;
+const BoardLayout* board_of(const control::Onlooker& segment, int place) noexcept {
+  const BoardLayout* const board = any_board_of(segment, place);
+  if (board == nullptr) return nullptr;
+  return board->manner.load(std::memory_order_acquire) == BoardLayout::kShown ? board : nullptr;
 }
 
 bool is_private(const control::Onlooker& segment, int place) noexcept {
-  const DeskLayout* const desk = any_desk_of(segment, place);
-  return desk != nullptr &&
-         desk->manner.load(std::memory_order_acquire) == DeskLayout::kPrivate;
+  const BoardLayout* const board = any_board_of(segment, place);
+  return board != nullptr && board->manner.load(std::memory_order_acquire) == BoardLayout::kPrivate;
 }
 
 Sampler::Sampler(const control::Onlooker& segment)
@@ -73,26 +72,27 @@ void Sampler::read_rank(int place) {
   if (place >= segment_.ranks()) return;
   rank.shows = !is_private(segment_, place);
   if (rank.line.state != control::RankState::kAlive) return;
-  const DeskLayout* const layout = desk(place);
+  const BoardLayout* const layout = board(place);
   if (layout == nullptr) return;
-  for (const GroupSeat& seat : layout->seats) {
-    const auto seated = seat.read();
-    if (!seated || seated->rank < 0 || seated->rank >= segment_.size_of_group(seated->block)) {
+  for (const BoardEntry& entry : layout->groups) {
+    const auto content = entry.read();
+    if (!content || content->rank < 0 || content->rank >= segment_.size_of_group(content->block)) {
       continue;
     }
-    glance_.groups[seated->block];
-    rank.groups.push_back({.block = seated->block,
-                           .index = seated->rank,
-                           .name = std::string(seated->name.view())});
+    glance_.groups[content->block];
+    rank.groups.push_back({.block = content->block,
+                           .index = content->rank,
+                           .name = std::string(content->name.view())});
   }
 }
 
-// Adds ranks of other hosts, whose desks are not here: their groups' blocks have all that is known.
+// Adds ranks of other hosts, whose boards are not here: their groups' blocks have all that is
+// known.
 void Sampler::add_others() {
   if (segment_.places() == segment_.ranks()) return;
   std::map<std::uint64_t, std::string> names;
   for (const GlancedRank& rank : glance_.ranks) {
-    for (const SeatedGroup& group : rank.groups) names.emplace(group.block, group.name);
+    for (const ShownGroup& group : rank.groups) names.emplace(group.block, group.name);
   }
   for (const auto& [block, members] : glance_.groups) {
     for (std::size_t i = 0; i < members.size(); ++i) {
@@ -110,7 +110,7 @@ void Sampler::choose_doing(int place) {
   Doing now;
   int best = -1;
   for (std::size_t i = 0; i < rank.groups.size(); ++i) {
-    const SeatedGroup& group = rank.groups[i];
+    const ShownGroup& group = rank.groups[i];
     const SeenMember* const member = glance_.member_of(group);
     if (member == nullptr) continue;
     count_calls(place, group);
@@ -130,7 +130,7 @@ void Sampler::choose_doing(int place) {
 }
 
 // Calls that came and went between two looks are as large as those whose records are there.
-void Sampler::count_calls(int place, const SeatedGroup& group) {
+void Sampler::count_calls(int place, const ShownGroup& group) {
   const SeenMember& member = *glance_.member_of(group);
   const auto [known, is_new] = counted_.try_emplace({place, group.block}, member.last);
   const std::uint64_t before = std::exchange(known->second, member.last);
@@ -163,7 +163,7 @@ void Sampler::count(int place) {
   Tally& tally = tallies_[static_cast<std::size_t>(place)];
   ++tally.looks;
   if (rank.doing < 0) return;
-  const SeatedGroup& group = rank.groups[static_cast<std::size_t>(rank.doing)];
+  const ShownGroup& group = rank.groups[static_cast<std::size_t>(rank.doing)];
   const SeenMember& member = *glance_.member_of(group);
   if (is_inside(member)) {
     ++tally.inside;

@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "membership/control/onlooker.h"
-#include "monitoring/live/desk_layout.h"
+#include "monitoring/live/board_layout.h"
 
 namespace hocket::live {
 
 // One rank's membership in a group. A value.
-struct SeatedGroup {
+struct ShownGroup {
   std::uint64_t block = 0;
   int index = 0;  // of the rank in it
   std::string name;
@@ -24,7 +24,7 @@ struct SeatedGroup {
 struct GlancedRank {
   control::SeenRank line;
   bool shows = true;
-  std::vector<SeatedGroup> groups;
+  std::vector<ShownGroup> groups;
   int doing = -1;  // in groups: see LiveRank::doing
 };
 
@@ -34,16 +34,16 @@ struct Glance {
   std::vector<GlancedRank> ranks;
   std::map<std::uint64_t, std::vector<control::SeenMember>> groups;
 
-  const control::SeenMember* member_of(const SeatedGroup& group) const noexcept;
+  const control::SeenMember* member_of(const ShownGroup& group) const noexcept;
 };
 // True if a member is in a call.
 inline bool is_inside(const control::SeenMember& member) noexcept {
   return member.last > member.finished;
 }
 
-// The desk of a rank of this host; null if it has none, or shows nothing. `is_private` tells
+// The board of a rank of this host; null if it has none, or shows nothing. `is_private` tells
 // whether the rank wants it so.
-const DeskLayout* desk_of(const control::Onlooker& segment, int place) noexcept;
+const BoardLayout* board_of(const control::Onlooker& segment, int place) noexcept;
 bool is_private(const control::Onlooker& segment, int place) noexcept;
 
 // Sums over several looks at a rank. A value.
@@ -69,7 +69,7 @@ class Sampler {
   const Tally& tally(int place) const { return tallies_[static_cast<std::size_t>(place)]; }
   double looked_s() const;
   // Null if the rank shows nothing.
-  const DeskLayout* desk(int place) const noexcept { return desk_of(segment_, place); }
+  const BoardLayout* board(int place) const noexcept { return board_of(segment_, place); }
 
  private:
   // The activity of a rank: equal while it does not move.
@@ -84,7 +84,7 @@ class Sampler {
   void add_others();
   void choose_doing(int place);
   void count(int place);
-  void count_calls(int place, const SeatedGroup& group);
+  void count_calls(int place, const ShownGroup& group);
   bool has_company(const control::SeenMember& member, std::uint64_t block) const;
 
   const control::Onlooker& segment_;

@@ -37,7 +37,7 @@ AuditFile::AuditFile(const std::string& directory, const Owner& owner)
 
 AuditFile::~AuditFile() { file_.cut(std::min(next_.load(), kAuditBytes)); }
 
-AuditFile::Place AuditFile::next(std::size_t more) noexcept {
+AuditFile::Slot AuditFile::next(std::size_t more) noexcept {
   const std::size_t bytes =
       (sizeof(AuditRecord) + more * kWord + kAuditLine - 1) / kAuditLine * kAuditLine;
   if (bytes > kAuditChunkBytes) {

@@ -29,7 +29,7 @@ class AuditFile {
   ~AuditFile();
 
   // A record and its offset in bytes behind the header. Null if there is no room.
-  struct Place {
+  struct Slot {
     AuditRecord* record = nullptr;
     std::size_t at = 0;
   };
@@ -45,7 +45,7 @@ class AuditFile {
   void add_non_finite(std::size_t at, std::uint8_t which, std::size_t element) noexcept;
   // Reserves a call: a record and `more` words behind it. All are zero except its size and time.
   // Readers ignore it before it is published.
-  Place next(std::size_t more) noexcept;
+  Slot next(std::size_t more) noexcept;
   static void publish(AuditRecord& record, AuditState state) noexcept;
 
  private:

@@ -9,7 +9,7 @@ namespace exchange_packets_detail {
 
 // One bundle for one peer, with one warp for each group. Groups of different peers follow each
 // other, because some peers may have none. It may be empty.
-struct Place {
+struct ThreadPart {
   int peer = 0;
   std::uint32_t offset = 0;  // of its first packet in the slot
   GroupLane lane{};
@@ -17,10 +17,10 @@ struct Place {
 };
 
 template <typename Machine>
-HOCKET_ANYWHERE Place place_of(const Block<Machine>& block,
-                               const CutArray (&parts)[kMaxPeers],
-                               std::uint32_t round,
-                               std::uint32_t i) {
+HOCKET_ANYWHERE ThreadPart place_of(const Block<Machine>& block,
+                                    const CutArray (&parts)[kMaxPeers],
+                                    std::uint32_t round,
+                                    std::uint32_t i) {
   const Params& p = block.p;
   const std::uint32_t lane = i % kLanesOfGroup;
   const std::uint32_t group = i / kLanesOfGroup % p.groups;
@@ -59,7 +59,7 @@ HOCKET_ANYWHERE void exchange_packets(Machine& machine) {
   const Params& p = block.p;
   const std::uint32_t bundles = p.groups * kLanesOfGroup * p.peers;
   const std::uint32_t first = m.first_lane();
-  Place place = first < bundles ? place_of(block, p.send, 0, first) : Place{};
+  ThreadPart place = first < bundles ? place_of(block, p.send, 0, first) : ThreadPart{};
   m.work_out(place.offset, place.group.first, place.group.count);
   m.await_previous();
   for (std::uint32_t round = 0; round < p.rounds; ++round) {

@@ -11,7 +11,7 @@ namespace hocket::engines::peer {
 namespace reduce_even_detail {
 
 // One thread's bundle of each part: a lane of a group.
-struct Place {
+struct ThreadPart {
   GroupLane lane;
   std::uint32_t first;   // first vector of the group, within a part
   std::uint32_t packet;  // the lane's first packet in a slot
@@ -53,12 +53,12 @@ HOCKET_ANYWHERE void run(Machine& machine) {
   const std::uint32_t first = m.first_lane();
 
   // Returns the address of a rank's part of an array, at a place.
-  const auto at = [&](std::byte* array, int rank, const Place& place) {
+  const auto at = [&](std::byte* array, int rank, const ThreadPart& place) {
     return array +
            (std::uint64_t{p.part} * static_cast<unsigned>(rank) + place.first) * kVectorBytes;
   };
   // Calls act(peer, rank, count) for each peer that has data of its part there.
-  const auto for_parts = [&](const Place& place, const auto& act) {
+  const auto for_parts = [&](const ThreadPart& place, const auto& act) {
     HOCKET_UNROLL
     for (int j = 0; j < kPeers; ++j) {
       if (j >= static_cast<int>(p.peers)) continue;
@@ -71,7 +71,7 @@ HOCKET_ANYWHERE void run(Machine& machine) {
     std::byte* at[kPeers];
     std::uint32_t count[kPeers];
   };
-  const auto sources_of = [&](const Place& place) {
+  const auto sources_of = [&](const ThreadPart& place) {
     Sources sources{};
     for_parts(place, [&](int j, int rank, std::uint32_t count) {
       sources.at[j] = at(p.in, rank, place);
@@ -87,7 +87,7 @@ HOCKET_ANYWHERE void run(Machine& machine) {
     const std::uint32_t begin =
         static_cast<std::uint32_t>(m.channel()) * p.unit + round * kGroupsOfSlot;
     const std::uint32_t group = i / kLanesOfGroup, lane = i % kLanesOfGroup;
-    return Place{
+    return ThreadPart{
         GroupLane{lane}, (begin + group) * kVectorsOfGroup, group * kPacketsOfGroup + lane};
   };
 
@@ -110,7 +110,7 @@ HOCKET_ANYWHERE void run(Machine& machine) {
     block.reserve(kPacketSlots, kHops - 1, everybody);
     if (!block.meet()) return;
     for (std::uint32_t i = first; i < bundles; i = m.next_lane(i)) {
-      const Place place = place_of(round, i);
+      const ThreadPart place = place_of(round, i);
       if (i != first) load_all(sources_of(place), place.lane, out);
       for_parts(place, [&](int j, int, std::uint32_t count) {
         if (count == 0) return;
@@ -120,7 +120,7 @@ HOCKET_ANYWHERE void run(Machine& machine) {
       });
     }
     for (std::uint32_t i = first; i < bundles; i = m.next_lane(i)) {
-      const Place place = place_of(round, i);
+      const ThreadPart place = place_of(round, i);
       const std::uint32_t count = place.count(p.part_of(p.rank));
       if (count == 0) continue;
       const Bundle own = load(at(p.in, p.rank, place), place.lane, count);
@@ -138,7 +138,7 @@ HOCKET_ANYWHERE void run(Machine& machine) {
       store(at(p.out, p.rank, place), place.lane, count, sum);
     }
     for (std::uint32_t i = first; kToAll && i < bundles && !block.failed; i = m.next_lane(i)) {
-      const Place place = place_of(round, i);
+      const ThreadPart place = place_of(round, i);
       const auto counts = [&](int j) {
         return j < static_cast<int>(p.peers) ? place.count(p.part_of(rank_of_peer(j, p.rank))) : 0;
       };

@@ -16,11 +16,11 @@ struct Outgoing {
 };
 
 // One thread's place in a round.
-struct Place {
+struct ThreadPart {
   std::uint32_t round, number;
   GroupLane lane;
 
-  HOCKET_ANYWHERE Place(std::uint32_t r, std::uint32_t i)
+  HOCKET_ANYWHERE ThreadPart(std::uint32_t r, std::uint32_t i)
       : round(r), number(i / kLanesOfGroup), lane{i % kLanesOfGroup} {}
   HOCKET_ANYWHERE Strip group(const CutArray& part, int channel) const {
     return group_of(strip_of(part, channel, round), number);
@@ -29,7 +29,8 @@ struct Place {
 };
 
 template <int kPeers, typename Machine>
-HOCKET_ANYWHERE Outgoing<kPeers> load_outgoing(const Block<Machine>& block, const Place& place) {
+HOCKET_ANYWHERE Outgoing<kPeers> load_outgoing(const Block<Machine>& block,
+                                               const ThreadPart& place) {
   const Params& p = block.p;
   Outgoing<kPeers> out;
   HOCKET_UNROLL
@@ -43,7 +44,7 @@ HOCKET_ANYWHERE Outgoing<kPeers> load_outgoing(const Block<Machine>& block, cons
 
 template <int kPeers, typename Machine>
 HOCKET_ANYWHERE void send_outgoing(Block<Machine>& block,
-                                   const Place& place,
+                                   const ThreadPart& place,
                                    const Outgoing<kPeers>& out) {
   Machine& m = block.m;
   const Params& p = block.p;
@@ -65,7 +66,7 @@ struct Folded {
 };
 // Returns false if it gave up.
 template <int kPeers, typename Fold, typename Machine>
-HOCKET_ANYWHERE bool fold_place(Block<Machine>& block, const Place& place, Folded& folded) {
+HOCKET_ANYWHERE bool fold_place(Block<Machine>& block, const ThreadPart& place, Folded& folded) {
   const Params& p = block.p;
   folded.group = place.group(p.kept, block.m.channel());
   const std::uint32_t count = folded.group.count;
@@ -94,16 +95,16 @@ HOCKET_ANYWHERE void reduce_packets(Machine& machine) {
     const auto sends = [&](int j) { return strip_of(p.send[j], m.channel(), round).count > 0; };
     const bool keeps = strip_of(p.kept, m.channel(), round).count > 0;
     // The first bundles are loaded while the counters arrive.
-    Outgoing<kPeers> outgoing = load_outgoing<kPeers>(block, Place(round, first));
+    Outgoing<kPeers> outgoing = load_outgoing<kPeers>(block, ThreadPart(round, first));
     if (round == 0) block.open();
     block.reserve(kPacketSlots, 0, sends);
     if (!block.meet()) return;
     for (std::uint32_t i = first; i < bundles; i = m.next_lane(i)) {
-      if (i != first) outgoing = load_outgoing<kPeers>(block, Place(round, i));
-      send_outgoing(block, Place(round, i), outgoing);
+      if (i != first) outgoing = load_outgoing<kPeers>(block, ThreadPart(round, i));
+      send_outgoing(block, ThreadPart(round, i), outgoing);
     }
     for (std::uint32_t i = first; keeps && i < bundles; i = m.next_lane(i)) {
-      const Place place(round, i);
+      const ThreadPart place(round, i);
       Folded folded;
       if (!fold_place<kPeers, Fold>(block, place, folded)) break;
       if (folded.group.count > 0) store_bundle(p.kept_to, folded.group, place.lane, folded.bundle);
@@ -128,16 +129,16 @@ HOCKET_ANYWHERE void all_reduce_packets(Machine& machine) {
   const std::uint32_t first = m.first_lane();
   const auto everybody = [](int) { return true; };
   for (std::uint32_t round = 0; round < p.rounds; ++round) {
-    Outgoing<kPeers> outgoing = load_outgoing<kPeers>(block, Place(round, first));
+    Outgoing<kPeers> outgoing = load_outgoing<kPeers>(block, ThreadPart(round, first));
     if (round == 0) block.open();
     block.reserve(kPacketSlots, 1, everybody);
     if (!block.meet()) return;
     for (std::uint32_t i = first; i < bundles; i = m.next_lane(i)) {
-      if (i != first) outgoing = load_outgoing<kPeers>(block, Place(round, i));
-      send_outgoing(block, Place(round, i), outgoing);
+      if (i != first) outgoing = load_outgoing<kPeers>(block, ThreadPart(round, i));
+      send_outgoing(block, ThreadPart(round, i), outgoing);
     }
     for (std::uint32_t i = first; i < bundles; i = m.next_lane(i)) {
-      const Place place(round, i);
+      const ThreadPart place(round, i);
       Folded folded;
       if (!fold_place<kPeers, Fold>(block, place, folded)) break;
       if (folded.group.count == 0) continue;
@@ -151,7 +152,7 @@ HOCKET_ANYWHERE void all_reduce_packets(Machine& machine) {
       store_bundle(p.kept_to, folded.group, place.lane, folded.bundle);
     }
     for (std::uint32_t i = first; i < bundles && !block.failed; i = m.next_lane(i)) {
-      const Place place(round, i);
+      const ThreadPart place(round, i);
       const auto group = [&](int j) { return place.group(p.receive[j], m.channel()); };
       const auto count = [&](int j) { return group(j).count; };
       PackedBundle packed[kPeers];

@@ -62,10 +62,10 @@ HOCKET_ANYWHERE void store(const Spot& spot, const Vector& vector) {
 // same vector goes to all. With `kFolds`, the received vectors are combined with the kept one and
 // are not stored separately.
 template <int kPeers, bool kFolds, typename Machine>
-class Place {
+class SmallThread {
  public:
   // Computes from the parameters everything that is needed until all data is sent.
-  HOCKET_ANYWHERE Place(Block<Machine>& block, int thread)
+  HOCKET_ANYWHERE SmallThread(Block<Machine>& block, int thread)
       : block_(block),
         m_(block.m),
         p_(block.p),
@@ -246,7 +246,7 @@ class Place {
 // Runs a call. On a GPU a thread has one place, on a host a few.
 template <int kPeers, bool kFolds, typename Fold, typename Machine>
 HOCKET_ANYWHERE void run(Machine& m) {
-  using Here = Place<kPeers, kFolds, Machine>;
+  using Here = SmallThread<kPeers, kFolds, Machine>;
   Block<Machine> block(m);
   if constexpr (Machine::kWide) {
     Here place(block, m.thread());

@@ -46,9 +46,9 @@ struct Slot {
 };
 
 // A resource: the open cases of one rank.
-class Desk {
+class OpenCases {
  public:
-  explicit Desk(Library& library) : library_(library) {}
+  explicit OpenCases(Library& library) : library_(library) {}
 
   Answer answer(const Request& request) {
     switch (request.verb) {
@@ -180,11 +180,11 @@ int serve(Library& library) {
                                      .ranks = seat.ranks,
                                      .processors = allowed_processors(),
                                      .version = library.version()}));
-    Desk desk(library);
+    OpenCases cases(library);
     while (auto line = channel.read_line()) {
       Answer answer;
       try {
-        answer = desk.answer(parse_request(*line));
+        answer = cases.answer(parse_request(*line));
       } catch (const std::exception& error) {
         answer = {Outcome::kFailed, 0, error.what()};
       }

@@ -39,7 +39,7 @@ bool for_each_run(const Layout& layout, Address user, const Body& body) {
       }
       return true;
     case Shape::kPieces:
-      for (const Piece& piece : *layout.pieces) {
+      for (const ByteRun& piece : *layout.pieces) {
         const std::int64_t elements = piece.length / size_of(layout.kind);
         if (!body(layout.kind, put(piece.offset), elements)) return false;
       }

@@ -105,7 +105,7 @@ void Join::add(const Layout& layout) {
   if (layout.shape == Shape::kRun && can_be_piece(layout.kind)) {
     add_piece(layout.offset, layout.size);
   } else if (layout.shape == Shape::kPieces && can_be_piece(layout.kind)) {
-    for (const Piece& piece : *layout.pieces) {
+    for (const ByteRun& piece : *layout.pieces) {
       add_piece(layout.offset + piece.offset, piece.length);
     }
   } else {
@@ -155,7 +155,7 @@ void Join::count_in(Kind kind, bool is_mixed, std::int64_t size, std::int64_t el
 }
 
 void Join::pieces_become_parts() {
-  for (const Piece& piece : pieces_) {
+  for (const ByteRun& piece : pieces_) {
     Layout run = run_of(kind_, 1);
     run.elements = piece.length / run.size;
     run.size = piece.length;
@@ -170,16 +170,16 @@ Layout Join::of_pieces() {
   Layout run{.shape = Shape::kRun, .kind = kind_, .is_mixed = is_mixed_};
   run.size = length;
   run.elements = elements_ / static_cast<std::int64_t>(pieces_.size());
-  const auto is_as_long = [&](const Piece& piece) { return piece.length == length; };
+  const auto is_as_long = [&](const ByteRun& piece) { return piece.length == length; };
   if (std::ranges::all_of(pieces_, is_as_long)) {
     std::vector<std::int64_t> offsets;
     offsets.reserve(pieces_.size());
-    for (const Piece& piece : pieces_) offsets.push_back(piece.offset);
+    for (const ByteRun& piece : pieces_) offsets.push_back(piece.offset);
     return placed(std::move(run), std::move(offsets));
   }
   Layout made{.shape = Shape::kPieces, .kind = kind_, .is_mixed = is_mixed_};
   pieces_.shrink_to_fit();
-  made.pieces = std::make_shared<const std::vector<Piece>>(std::move(pieces_));
+  made.pieces = std::make_shared<const std::vector<ByteRun>>(std::move(pieces_));
   return made;
 }
 

@@ -28,7 +28,7 @@ enum class Way { kPack, kUnpack };
 // addresses.
 using Address = std::uintptr_t;
 
-struct Piece {
+struct ByteRun {
   std::int64_t offset = 0;
   std::int64_t length = 0;
   std::int64_t start = 0;  // its place among the packed bytes
@@ -51,7 +51,7 @@ struct Layout {
   std::int64_t stride = 0;                  // of a loop, in bytes
   std::shared_ptr<const Layout> body = {};  // of a loop or a list
   std::shared_ptr<const std::vector<std::int64_t>> list = {};  // offsets
-  std::shared_ptr<const std::vector<Piece>> pieces = {};       // runs of one kind
+  std::shared_ptr<const std::vector<ByteRun>> pieces = {};     // runs of one kind
   std::shared_ptr<const std::vector<Part>> parts = {};         // of a sequence
 };
 
@@ -95,7 +95,7 @@ class Join {
   Kind kind_ = Kind::kByte;
   std::int64_t size_ = 0;
   std::int64_t elements_ = 0;
-  std::vector<Piece> pieces_;  // as long as there are runs of one kind alone
+  std::vector<ByteRun> pieces_;  // as long as there are runs of one kind alone
   std::vector<Part> parts_;
 };
 

@@ -137,7 +137,7 @@ void walk(const Layout& layout, Address user, std::byte* packed) {
     case Shape::kList:
       return walk_many<kWay>(*layout.body, layout.count, Listed{layout.list->data()}, user, packed);
     case Shape::kPieces:
-      for (const Piece& piece : *layout.pieces) {
+      for (const ByteRun& piece : *layout.pieces) {
         const auto bytes = static_cast<std::size_t>(piece.length);
         with_mover(bytes, [&](auto mover) {
           mover.template move<kWay>(
@@ -188,9 +188,9 @@ std::size_t entry_at(const std::vector<Entry>& entries, std::int64_t begin) {
 }
 
 template <Way kWay>
-void walk_pieces(const std::vector<Piece>& pieces, Address user, std::byte* packed, Range range) {
+void walk_pieces(const std::vector<ByteRun>& pieces, Address user, std::byte* packed, Range range) {
   for (std::size_t i = entry_at(pieces, range.begin); i < pieces.size(); ++i) {
-    const Piece& piece = pieces[i];
+    const ByteRun& piece = pieces[i];
     const std::int64_t begin = std::max(range.begin, piece.start);
     const std::int64_t end = std::min(range.end, piece.start + piece.length);
     if (begin >= end) return;

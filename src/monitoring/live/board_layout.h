@@ -17,7 +17,8 @@
 
 namespace hocket::live {
 
-inline constexpr std::size_t kSeats = 64;  // groups of one rank at a time; more are not shown
+inline constexpr std::size_t kGroupEntries =
+    64;                                    // groups of one rank at a time; more are not shown
 inline constexpr std::size_t kRows = 128;  // kinds, groups and engines; more are not counted
 inline constexpr std::size_t kGroupNameBytes = 48;
 inline constexpr std::size_t kEngineNameBytes = 16;
@@ -26,14 +27,14 @@ using GroupName = base::ShortText<kGroupNameBytes>;
 using EngineName = base::ShortText<kEngineNameBytes>;
 
 // A group, as its rank has written it down. A value.
-struct Seated {
+struct EntryContent {
   std::uint64_t block = 0;  // its offset
   int rank = 0;             // of the rank in it
   GroupName name;
 };
 
-// One group of the rank. The rank's threads write it; each group has a seat.
-struct alignas(control::kCacheLine) GroupSeat {
+// One group of the rank. The rank's threads write it; each group has an entry.
+struct alignas(control::kCacheLine) BoardEntry {
   static constexpr std::uint64_t kFree = 0;
   static constexpr std::uint64_t kBeingTaken = 1;
   base::Atomic<std::uint64_t> block{kFree};
@@ -41,7 +42,7 @@ struct alignas(control::kCacheLine) GroupSeat {
   base::Torn<GroupName> name;
 
   // False: another group has it.
-  bool take(const Seated& group) noexcept {
+  bool take(const EntryContent& group) noexcept {
     std::uint64_t free = kFree;
     if (!block.compare_exchange_strong(free, kBeingTaken, std::memory_order_acquire)) return false;
     // A reader of the group that was here before sees that it is gone.
@@ -51,15 +52,15 @@ struct alignas(control::kCacheLine) GroupSeat {
     block.store(group.block, std::memory_order_release);
     return true;
   }
-  // False: another seat has this group.
+  // False: another entry has this group.
   bool leave(std::uint64_t group) noexcept {
     return block.compare_exchange_strong(group, kFree, std::memory_order_release);
   }
-  // Absent if no group has the seat, or if another one takes it meanwhile.
-  std::optional<Seated> read() const noexcept {
+  // Absent if no group has the entry, or if another one takes it meanwhile.
+  std::optional<EntryContent> read() const noexcept {
     const std::uint64_t before = block.load(std::memory_order_acquire);
     if (before <= kBeingTaken) return std::nullopt;
-    const Seated group{.block = before, .rank = rank, .name = name};
+    const EntryContent group{.block = before, .rank = rank, .name = name};
     base::thread_fence(std::memory_order_acquire);
     if (block.load(std::memory_order_relaxed) != before) return std::nullopt;
     return group;
@@ -122,17 +123,17 @@ struct alignas(control::kCacheLine) MeterRow {
   }
 };
 
-inline constexpr std::size_t kPlaceBytes = 192;
-using PlaceText = base::ShortText<kPlaceBytes>;
+inline constexpr std::size_t kPositionBytes = 192;
+using PositionText = base::ShortText<kPositionBytes>;
 
 // The position in the rank's program, after other ranks asked for it. A value.
-struct ToldPlace {
+struct ToldPosition {
   std::uint64_t moves = 0;  // number of calls that the rank had begun and ended
-  PlaceText text;
+  PositionText text;
 };
 
 // Questions of the host's other ranks, and the answer from a thread of this rank.
-struct alignas(control::kCacheLine) PlaceDesk {
+struct alignas(control::kCacheLine) PositionQuestion {
   static constexpr std::uint64_t kNone = 0;
   static constexpr std::uint64_t kBeingWritten = ~std::uint64_t{0};
   os::FutexWord asked{0};                     // how often; on it the rank's progress thread sleeps
@@ -140,10 +141,10 @@ struct alignas(control::kCacheLine) PlaceDesk {
   base::Atomic<std::int64_t> last_asked{0};   // ns of the steady clock
   base::Atomic<std::uint64_t> answer{kNone};  // its number
   base::Torn<std::uint64_t> moves = 0;
-  base::Torn<PlaceText> text;
+  base::Torn<PositionText> text;
 
   // One thread at a time; numbers from 1 up.
-  void write(std::uint64_t number, const ToldPlace& told) noexcept {
+  void write(std::uint64_t number, const ToldPosition& told) noexcept {
     answer.store(kBeingWritten, std::memory_order_relaxed);
     base::thread_fence(std::memory_order_release);
     moves = told.moves;
@@ -151,10 +152,10 @@ struct alignas(control::kCacheLine) PlaceDesk {
     answer.store(number, std::memory_order_release);
   }
   // Absent where there is none, or another one comes.
-  std::optional<ToldPlace> read() const noexcept {
+  std::optional<ToldPosition> read() const noexcept {
     const std::uint64_t before = answer.load(std::memory_order_acquire);
     if (before == kNone || before == kBeingWritten) return std::nullopt;
-    const ToldPlace told{.moves = moves, .text = text};
+    const ToldPosition told{.moves = moves, .text = text};
     base::thread_fence(std::memory_order_acquire);
     if (answer.load(std::memory_order_relaxed) != before) return std::nullopt;
     return told;
@@ -162,7 +163,7 @@ struct alignas(control::kCacheLine) PlaceDesk {
 };
 
 // Lies where the rank has allocated first.
-struct DeskLayout {
+struct BoardLayout {
   enum Manner : std::uint64_t {
     kNone = 0,
     kPrivate = 0x9d1f7a3c736b6469,
@@ -170,8 +171,8 @@ struct DeskLayout {
   };
   base::Atomic<std::uint64_t> manner{kNone};  // kPrivate: the rank shows nothing
   base::Atomic<std::uint32_t> meters{0};      // 1: calls are counted below
-  PlaceDesk place;
-  std::array<GroupSeat, kSeats> seats;
+  PositionQuestion place;
+  std::array<BoardEntry, kGroupEntries> groups;
   std::array<MeterRow, kRows> rows;  // takes memory only where it is written
 };
 

@@ -14,11 +14,11 @@ namespace hocket::world {
 // A value: the plans of the last requests, of a few kinds and sizes. A repeated request needs no
 // new checks. Used in the communicator's turn.
 template <typename AnyPlan>
-class KeptPlans {
+class PlanCache {
  public:
   // The plan of the last request like this; null if this request differs.
   AnyPlan* find(const call::Request& request) noexcept {
-    Kept& kept = kept_[place_of(request)];
+    Entry& kept = kept_[place_of(request)];
     return call::repeats(kept.request, request) ? &kept.plan : nullptr;
   }
   // The plan of an earlier request, perhaps of this kind and size with other arrays.
@@ -26,14 +26,14 @@ class KeptPlans {
     return kept_[place_of(request)].plan;
   }
   void keep(const call::Request& request, AnyPlan plan) noexcept {
-    Kept& kept = kept_[place_of(request)];
+    Entry& kept = kept_[place_of(request)];
     kept.request = request;
     kept.plan = std::move(plan);
   }
 
  private:
   static constexpr std::size_t kEntries = 8;  // a power of two
-  struct Kept {
+  struct Entry {
     call::Request request;  // none has kNone
     AnyPlan plan;
   };
@@ -43,7 +43,7 @@ class KeptPlans {
     return (size ^ static_cast<std::uint64_t>(request.kind)) % kEntries;
   }
 
-  std::array<Kept, kEntries> kept_;
+  std::array<Entry, kEntries> kept_;
 };
 
 }  // namespace hocket::world

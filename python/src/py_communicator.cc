@@ -1,4 +1,4 @@
-#include "seat.h"
+#include "py_communicator.h"
 
 #include <algorithm>
 #include <cmath>
@@ -51,7 +51,7 @@ bool leaves_at_exit(const World& world) {
 
 }  // namespace
 
-Seat::~Seat() {
+PyCommunicator::~PyCommunicator() {
   if (!comm.impl()) return;  // moved from
   held.reset();
   if (world && leaves_at_exit(*world)) world->leave_at_exit();
@@ -61,7 +61,7 @@ Seat::~Seat() {
   });
 }
 
-void announce_refusal(Seat& seat, Refuse refuse) {
+void announce_refusal(PyCommunicator& self, Refuse refuse) {
   std::string reason = "its arguments were refused in Python";
   try {
     throw;
@@ -72,7 +72,7 @@ void announce_refusal(Seat& seat, Refuse refuse) {
   } catch (...) {
   }
   try {
-    without_gil([&] { refuse(seat.comm, reason); });
+    without_gil([&] { refuse(self.comm, reason); });
   } catch (const nb::python_error&) {
     throw;
   } catch (const std::exception&) {  // as it should

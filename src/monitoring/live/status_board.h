@@ -1,4 +1,4 @@
-// The rank's side of the data that others see of it: see desk_layout.h.
+// The rank's side of the data that others see of it: see board_layout.h.
 #pragma once
 
 #include <cstddef>
@@ -11,21 +11,21 @@
 #include "foundation/os/segment.h"
 #include "hocket/live.h"
 #include "membership/control/host.h"
-#include "monitoring/live/desk_layout.h"
+#include "monitoring/live/board_layout.h"
 
 namespace hocket::live {
 
-// Lays out the desk as the rank's first allocation, so that observers find it. With HOCKET_TOP=0 it
-// shows nothing.
+// Lays out the board as the rank's first allocation, so that observers find it. With HOCKET_TOP=0
+// it shows nothing.
 void lay_out_desk(control::HostControl& host);
 
-// A group is shown from `sit_down` to `stand_up`. Any thread. Both do nothing if the rank shows
+// A group is shown from `show_group` to `hide_group`. Any thread. Both do nothing if the rank shows
 // nothing, or too many groups are there.
-void sit_down(control::HostControl& host, std::uint64_t block, int rank, std::string_view group);
-void stand_up(control::HostControl& host, std::uint64_t block) noexcept;
+void show_group(control::HostControl& host, std::uint64_t block, int rank, std::string_view group);
+void hide_group(control::HostControl& host, std::uint64_t block) noexcept;
 
-// The desk in which calls are counted if HOCKET_METRICS is set; else null.
-DeskLayout* counting_desk(control::HostControl& host) noexcept;
+// The board in which calls are counted if HOCKET_METRICS is set; else null.
+BoardLayout* counting_desk(control::HostControl& host) noexcept;
 // Serves the job's metrics at the address in HOCKET_METRICS, with the token in
 // HOCKET_METRICS_TOKEN. Null if there is no address. Errors are logged. For `store_clients` see
 // MetricsServer.

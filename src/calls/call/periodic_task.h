@@ -5,9 +5,9 @@
 
 namespace hocket::call {
 
-class Attended {
+class PeriodicTask {
  public:
-  virtual ~Attended() = default;
+  virtual ~PeriodicTask() = default;
   // Looks, and returns the time of the next look. Also called at once when a peer has ended. Must
   // not wait.
   virtual base::Deadline tick() noexcept = 0;

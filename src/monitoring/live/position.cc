@@ -1,4 +1,4 @@
-#include "monitoring/live/place.h"
+#include "monitoring/live/position.h"
 
 #include <pthread.h>
 
@@ -9,7 +9,7 @@
 
 #include "foundation/base/place_teller.h"
 #include "foundation/base/threads.h"
-#include "monitoring/live/desk_layout.h"
+#include "monitoring/live/board_layout.h"
 #include "monitoring/live/sampler.h"
 
 namespace hocket::live {
@@ -17,20 +17,20 @@ namespace {
 
 constexpr std::chrono::nanoseconds kAsksAgain = std::chrono::milliseconds(50);
 
-DeskLayout* desk_at(control::HostControl& host, int place) noexcept {
-  auto* const desk = reinterpret_cast<DeskLayout*>(host.at(control::first_block_of(host, place)));
-  return desk->manner.load(std::memory_order_acquire) == DeskLayout::kShown ? desk : nullptr;
+BoardLayout* board_at(control::HostControl& host, int place) noexcept {
+  auto* const board = reinterpret_cast<BoardLayout*>(host.at(control::first_block_of(host, place)));
+  return board->manner.load(std::memory_order_acquire) == BoardLayout::kShown ? board : nullptr;
 }
 
 // Number of calls that the rank has begun and ended, in all its groups.
 std::uint64_t moves_of(const control::Onlooker& segment, int place) noexcept {
-  const DeskLayout* const desk = desk_of(segment, place);
-  if (desk == nullptr) return 0;
+  const BoardLayout* const board = board_of(segment, place);
+  if (board == nullptr) return 0;
   std::uint64_t moves = 0;
-  for (const GroupSeat& seat : desk->seats) {
-    const auto seated = seat.read();
-    if (!seated) continue;
-    const control::SeenMember member = segment.member(seated->block, seated->rank);
+  for (const BoardEntry& entry : board->groups) {
+    const auto content = entry.read();
+    if (!content) continue;
+    const control::SeenMember member = segment.member(content->block, content->rank);
     moves += member.last + member.finished;
   }
   return moves;
@@ -38,23 +38,24 @@ std::uint64_t moves_of(const control::Onlooker& segment, int place) noexcept {
 
 }  // namespace
 
-void ask_place(control::HostControl& host, int place) noexcept {
+void ask_position(control::HostControl& host, int place) noexcept {
   if (!host.is_here(place) || host.state(place) != control::RankState::kAlive) return;
-  DeskLayout* const desk = desk_at(host, place);
-  if (desk == nullptr || desk->place.tells.load(std::memory_order_relaxed) == 0) return;
+  BoardLayout* const board = board_at(host, place);
+  if (board == nullptr || board->place.tells.load(std::memory_order_relaxed) == 0) return;
   const std::int64_t now =
       std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
-  std::int64_t last = desk->place.last_asked.load(std::memory_order_relaxed);
+  std::int64_t last = board->place.last_asked.load(std::memory_order_relaxed);
   if (now - last < kAsksAgain.count()) return;
-  if (!desk->place.last_asked.compare_exchange_strong(last, now, std::memory_order_relaxed)) return;
-  desk->place.asked.fetch_add(1, std::memory_order_seq_cst);
-  os::futex_wake_all(desk->place.asked);
+  if (!board->place.last_asked.compare_exchange_strong(last, now, std::memory_order_relaxed))
+    return;
+  board->place.asked.fetch_add(1, std::memory_order_seq_cst);
+  os::futex_wake_all(board->place.asked);
 }
 
 std::string place_of(const control::Onlooker& segment, int place) {
-  const DeskLayout* const desk = desk_of(segment, place);
-  if (desk == nullptr) return {};
-  const auto told = desk->place.read();
+  const BoardLayout* const board = board_of(segment, place);
+  if (board == nullptr) return {};
+  const auto told = board->place.read();
   if (!told || told->moves != moves_of(segment, place)) return {};
   return std::string(told->text.view());
 }
@@ -62,12 +63,12 @@ std::string place_of(const control::Onlooker& segment, int place) {
 // --- The rank that is asked ---------------------------------------------------------------------
 
 // A resource, shared with the thread that answers.
-struct PlaceTelling::Answering {
-  Answering(std::shared_ptr<control::HostControl> of, PlaceDesk& at, std::uint64_t whose)
-      : host(std::move(of)), desk(at), thread(whose) {}
+struct PositionReporter::Answering {
+  Answering(std::shared_ptr<control::HostControl> of, PositionQuestion& at, std::uint64_t whose)
+      : host(std::move(of)), board(at), thread(whose) {}
 
   const std::shared_ptr<control::HostControl> host;
-  PlaceDesk& desk;
+  PositionQuestion& board;
   const std::uint64_t thread;
   std::atomic<bool> is_under_way{false};
   std::uint64_t answers = 0;  // of who is at it
@@ -76,27 +77,30 @@ struct PlaceTelling::Answering {
   void answer() {
     const base::PlaceTeller tell = base::place_teller();
     const std::string where = tell == nullptr ? std::string() : tell(thread);
-    ToldPlace told{.moves = moves_of(control::Onlooker(host->memory()), host->self()), .text = {}};
+    ToldPosition told{.moves = moves_of(control::Onlooker(host->memory()), host->self()),
+                      .text = {}};
     told.text = where;
-    desk.write(++answers, told);
+    board.write(++answers, told);
   }
 };
 
-PlaceTelling::PlaceTelling(std::shared_ptr<Answering> answering, os::FutexWord& asked)
+PositionReporter::PositionReporter(std::shared_ptr<Answering> answering, os::FutexWord& asked)
     : answering_(std::move(answering)),
       asked_(asked),
       seen_(asked.load(std::memory_order_relaxed)) {}
 
-std::unique_ptr<PlaceTelling> PlaceTelling::make(std::shared_ptr<control::HostControl> host) {
-  DeskLayout* const desk = desk_at(*host, host->self());
-  if (desk == nullptr || base::place_teller() == nullptr) return nullptr;
+std::unique_ptr<PositionReporter> PositionReporter::make(
+    std::shared_ptr<control::HostControl> host) {
+  BoardLayout* const board = board_at(*host, host->self());
+  if (board == nullptr || base::place_teller() == nullptr) return nullptr;
   auto answering = std::make_shared<Answering>(
-      std::move(host), desk->place, static_cast<std::uint64_t>(::pthread_self()));
-  desk->place.tells.store(1, std::memory_order_relaxed);
-  return std::unique_ptr<PlaceTelling>(new PlaceTelling(std::move(answering), desk->place.asked));
+      std::move(host), board->place, static_cast<std::uint64_t>(::pthread_self()));
+  board->place.tells.store(1, std::memory_order_relaxed);
+  return std::unique_ptr<PositionReporter>(
+      new PositionReporter(std::move(answering), board->place.asked));
 }
 
-void PlaceTelling::look() noexcept {
+void PositionReporter::look() noexcept {
   const std::uint32_t asked = asked_.load(std::memory_order_acquire);
   if (asked == seen_ || answering_->is_under_way.exchange(true, std::memory_order_acquire)) return;
   seen_ = asked;

@@ -14,13 +14,13 @@ bool on_one_host(const Communicator& comm);
 
 // The buffers are symmetric if the ranks reach each other's memory: ranks of one host, or GPUs with
 // peer access. Each rank reads the others' buffers. A resource of one plan; one thread.
-class Shelves {
+class ExchangeBuffers {
  public:
   // Collective. `bytes` is the same on all ranks.
-  Shelves(Communicator& comm,
-          std::size_t bytes,
-          std::optional<Duration> deadline,
-          MemoryKind memory = MemoryKind::kHost);
+  ExchangeBuffers(Communicator& comm,
+                  std::size_t bytes,
+                  std::optional<Duration> deadline,
+                  MemoryKind memory = MemoryKind::kHost);
   bool is_shared() const noexcept { return !symmetric_.empty(); }
   // There are two buffers, used in turn, so that no rank overwrites data that another may still
   // read. On a GPU there are none if they are not shared.

@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "calls/call/attended.h"
-#include "calls/call/surroundings.h"
+#include "calls/call/job_context.h"
+#include "calls/call/periodic_task.h"
 #include "calls/device/blocks.h"
 #include "calls/device/libraries.h"
 #include "engine/provider.h"
@@ -12,7 +12,7 @@
 namespace hocket::device {
 
 // An interface. Any thread may use it.
-class DeviceSurroundings : public call::Surroundings {
+class DeviceJobContext : public call::JobContext {
  public:
   // Return the number of ranks of the job, and whether they are threads of one process.
   virtual int size() const noexcept = 0;
@@ -26,7 +26,7 @@ class DeviceSurroundings : public call::Surroundings {
   // Returns the GPU of a rank that does not specify one.
   virtual int default_device() = 0;
   // Register an object with the progress thread for its lifetime, and make the thread look now.
-  virtual void attend(std::weak_ptr<call::Attended> attended) = 0;
+  virtual void add_periodic_task(std::weak_ptr<call::PeriodicTask> task) = 0;
   virtual void look_again() noexcept = 0;
   // Makes `core` end its calls on GPUs before the process exits. It must be called after the driver
   // has started, because exit handlers run in reverse order.

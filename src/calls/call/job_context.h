@@ -19,9 +19,9 @@ namespace hocket::call {
 class Core;
 
 // Any thread.
-class Surroundings {
+class JobContext {
  public:
-  virtual ~Surroundings() = default;
+  virtual ~JobContext() = default;
   virtual control::HostControl& host() noexcept = 0;
   virtual failure::Witness& witness() noexcept = 0;
   virtual const os::ForkGuard& forks() const noexcept = 0;

@@ -10,7 +10,7 @@
 namespace hocket::live {
 
 // A value; members of the group, lowest first.
-struct Holdup {
+struct Stragglers {
   std::vector<int> members;  // empty: all have come, and none is seen to stand still
   // True if they have come and their processes stand still; false if they have not come.
   bool have_come = false;
@@ -19,7 +19,7 @@ struct Holdup {
 };
 
 // Costs a few loads a member. If all have come, the processes are checked, too.
-Holdup find_holdup(control::GroupControl& group, const failure::Awaited& awaited);
+Stragglers find_stragglers(control::GroupControl& group, const failure::Awaited& awaited);
 
 // True if the process of the rank at `place` is on this host and stands still. It may be stopped,
 // held by a debugger, or being written to a core file.

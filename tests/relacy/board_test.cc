@@ -1,49 +1,49 @@
-// The status page on which a rank shows its groups and calls to other processes
-// (monitoring/live/desk_layout.h).
+// The status board on which a rank shows its groups and calls to other processes
+// (monitoring/live/board_layout.h).
 #include <array>
 #include <string>
 
-#include "monitoring/live/desk_layout.h"
+#include "monitoring/live/board_layout.h"
 #include "scenario.h"
 
 namespace hocket::live {
 namespace {
 
-Seated group_of(std::uint64_t block) {
-  Seated group{.block = block, .rank = static_cast<int>(10 * block), .name = {}};
+EntryContent group_of(std::uint64_t block) {
+  EntryContent group{.block = block, .rank = static_cast<int>(10 * block), .name = {}};
   group.name = "group " + std::to_string(block);
   return group;
 }
 
-// Two threads of a rank make and close groups, and share two seats, while somebody looks.
-class Seats : public relacy::Program {
+// Two threads of a rank make and close groups, and share two entries, while somebody looks.
+class Entries : public relacy::Program {
  public:
   static constexpr int kThreads = 3;
   void thread(int number) override {
     if (number == 2) return look();
     const auto base = static_cast<std::uint64_t>(100 * (number + 1));
     for (std::uint64_t block = base; block < base + 2; ++block) {
-      const Seated group = group_of(block);
-      const bool sits = seats_[0].take(group) || seats_[1].take(group);
+      const EntryContent group = group_of(block);
+      const bool sits = entries_[0].take(group) || entries_[1].take(group);
       HOCKET_CHECK(sits);
-      HOCKET_CHECK(seats_[0].leave(block) || seats_[1].leave(block));
+      HOCKET_CHECK(entries_[0].leave(block) || entries_[1].leave(block));
     }
   }
 
  private:
   void look() {
     for (int i = 0; i < 4; ++i) {
-      const auto seen = seats_[static_cast<std::size_t>(i % 2)].read();
+      const auto seen = entries_[static_cast<std::size_t>(i % 2)].read();
       if (!seen) continue;
-      const Seated expected = group_of(seen->block);
+      const EntryContent expected = group_of(seen->block);
       HOCKET_CHECK(seen->rank == expected.rank);
       HOCKET_CHECK(seen->name.view() == expected.name.view());
     }
   }
-  std::array<GroupSeat, 2> seats_;
+  std::array<BoardEntry, 2> entries_;
 };
 
-// Two groups look for their rows; who reads sees whole ones.
+// Two groups look for their rows; a reader sees whole ones.
 class Rows : public relacy::Program {
  public:
   static constexpr int kThreads = 3;
@@ -85,34 +85,34 @@ class Answers : public relacy::Program {
       return;
     }
     for (std::uint64_t answer = 1; answer <= kLast; ++answer) {
-      ToldPlace told{.moves = 10 * answer, .text = {}};
+      ToldPosition told{.moves = 10 * answer, .text = {}};
       told.text = "line " + std::to_string(told.moves);
-      desk_.write(answer, told);
+      question_.write(answer, told);
     }
   }
   void after() override {
-    const auto told = desk_.read();
+    const auto told = question_.read();
     HOCKET_CHECK(told && told->moves == 10 * kLast);
   }
 
  private:
   void look() {
-    const auto told = desk_.read();
+    const auto told = question_.read();
     if (!told) return;
     HOCKET_CHECK(told->moves % 10 == 0 && told->moves <= 10 * kLast);
     HOCKET_CHECK(told->text.view() == "line " + std::to_string(told->moves));
   }
-  PlaceDesk desk_;
+  PositionQuestion question_;
 };
 
 TEST(Answers, AreWholeOrNotThere) { relacy::holds_and_needs_all<Answers>({}, {}, 3'000); }
 
-TEST(Seats, AreWholeOrNotThere) {
+TEST(Entries, AreWholeOrNotThere) {
   // Relacy orders the stores of threads to one place by the order of its steps. So it does not see
   // two groups' names in the wrong order.
   const relacy::Harmless between_groups = {{"take compare_exchange", "it orders names"},
                                            {"leave compare_exchange", "the same"}};
-  relacy::holds_and_needs_all<Seats>(between_groups, {}, 3'000);
+  relacy::holds_and_needs_all<Entries>(between_groups, {}, 3'000);
 }
 
 TEST(Rows, AreWholeOrNotThere) {

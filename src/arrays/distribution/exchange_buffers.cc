@@ -1,4 +1,4 @@
-#include "arrays/distribution/shelves.h"
+#include "arrays/distribution/exchange_buffers.h"
 
 #include <algorithm>
 
@@ -11,10 +11,10 @@ bool on_one_host(const Communicator& comm) {
   return std::all_of(hosts.begin(), hosts.end(), [&](int host) { return host == hosts[0]; });
 }
 
-Shelves::Shelves(Communicator& comm,
-                 std::size_t bytes,
-                 std::optional<Duration> deadline,
-                 MemoryKind memory) {
+ExchangeBuffers::ExchangeBuffers(Communicator& comm,
+                                 std::size_t bytes,
+                                 std::optional<Duration> deadline,
+                                 MemoryKind memory) {
   if (bytes > 0 && (memory == MemoryKind::kCuda || on_one_host(comm))) {
     const SymmetricOptions options{.memory = memory, .deadline = deadline};
     try {
@@ -31,11 +31,11 @@ Shelves::Shelves(Communicator& comm,
   if (memory == MemoryKind::kHost) own_.resize(bytes);
 }
 
-std::byte* Shelves::mine() noexcept {
+std::byte* ExchangeBuffers::mine() noexcept {
   return is_shared() ? symmetric_[at_].data<std::byte>() : own_.data();
 }
 
-const std::byte* Shelves::of(int rank) const {
+const std::byte* ExchangeBuffers::of(int rank) const {
   return static_cast<const std::byte*>(symmetric_[at_].peer(rank).data());
 }
 

@@ -1,4 +1,4 @@
-#include "monitoring/live/holdup.h"
+#include "monitoring/live/stragglers.h"
 
 #include <unistd.h>
 
@@ -66,13 +66,13 @@ std::vector<int> living_others(GroupControl& group) {
 }
 
 // All have come to the call: finds ranks that have not finished and stand still.
-Holdup look_inside(const GroupControl& group, std::uint64_t sequence) {
-  Holdup holdup{.members = {}, .have_come = true, .sequence = sequence};
+Stragglers look_inside(const GroupControl& group, std::uint64_t sequence) {
+  Stragglers stragglers{.members = {}, .have_come = true, .sequence = sequence};
   for (int i = 0; i < group.size(); ++i) {
     if (i == group.rank() || group.finished_sequence(i) >= sequence) continue;
-    if (stands_still(group.host(), group.host_rank(i))) holdup.members.push_back(i);
+    if (stands_still(group.host(), group.host_rank(i))) stragglers.members.push_back(i);
   }
-  return holdup;
+  return stragglers;
 }
 
 }  // namespace
@@ -84,16 +84,16 @@ bool stands_still(const control::HostControl& host, int place) {
 }
 
 // Each turn goes to an earlier call, so the search ends.
-Holdup find_holdup(GroupControl& group, const failure::Awaited& awaited) {
+Stragglers find_stragglers(GroupControl& group, const failure::Awaited& awaited) {
   if (awaited.sequence == 0) {
-    Holdup holdup;
+    Stragglers stragglers;
     if (awaited.peer == engine::kAnyPeer) {
-      holdup.members = living_others(group);
-      holdup.one_suffices = holdup.members.size() > 1;
+      stragglers.members = living_others(group);
+      stragglers.one_suffices = stragglers.members.size() > 1;
     } else if (awaited.peer >= 0) {
-      holdup.members = {awaited.peer};
+      stragglers.members = {awaited.peer};
     }
-    return holdup;
+    return stragglers;
   }
   int member = group.rank();
   // A call that waits behind others has not been announced: then it is the one before them.
