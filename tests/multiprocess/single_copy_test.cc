@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <map>
 #include <random>
+#include <set>
+#include <string_view>
 #include <thread>
 
 #include "collectives.h"
@@ -123,6 +125,15 @@ const Reads kReads[] = {
          expect_all(part(out, i), sum_for(comm, i, seed), "reduce");
        }
      }},
+    {"gather",
+     [](Communicator& comm, int seed, std::optional<Duration> deadline) {
+       const Given in(comm, seed);
+       std::vector<int> out(comm.rank() == 0 ? in.get().size() : 0);
+       comm.gather(in.get().first(kCount), std::span(out), {.root = 0, .deadline = deadline});
+       for (int i = 0; comm.rank() == 0 && i < comm.size(); ++i) {
+         expect_all(part(out, i), given(i, 0, seed), "gather");
+       }
+     }},
     {"send_recv",
      [](Communicator& comm, int seed, std::optional<Duration> deadline) {
        const Given in(comm, seed);
@@ -215,20 +226,23 @@ TEST(SingleCopy, ACallEndsWhileItsArrayIsRead) {
 }
 
 TEST(SingleCopy, AKernelThatRefusesItToOneRankHasAllCopyTwice) {
-  for (const int error : {EPERM, ENOSYS}) {
-    run_job({.size = 3, .environment = kAlways}, [&](Rank& rank) {
-      if (rank.rank() == 2) refusing::refuse("process_vm_readv", error);
-      World world = rank.join();
-      for (const Reads& each : kReads) each.call(world.communicator(), 5, {});
-    });
+  for (const char* call : {"process_vm_readv", "process_vm_writev"}) {
+    for (const int error : {EPERM, ENOSYS}) {
+      SCOPED_TRACE(call);
+      run_job({.size = 3, .environment = kAlways}, [&](Rank& rank) {
+        if (rank.rank() == 2) refusing::refuse(call, error);
+        World world = rank.join();
+        for (const Reads& each : kReads) each.call(world.communicator(), 5, {});
+      });
+    }
   }
 }
 
 // The kernel may refuse later. Then the call reports it, and a message is sent in the other way.
-// The refusal proves that arrays were read directly before.
-TEST(SingleCopy, AKernelThatRefusesItLaterIsNamed) {
+// The refusal proves that arrays were reached directly before.
+void refuse_later(const char* call, const std::set<std::string_view>& named) {
   for (const Reads& each : kReads) {
-    SCOPED_TRACE(each.name);
+    SCOPED_TRACE(std::string(call) + " in " + each.name);
     const auto ranks = run_job({.size = 2, .environment = kAlways}, [&](Rank& rank) {
       World world = rank.join();
       each.call(world.communicator(), 1, {});
@@ -237,17 +251,15 @@ TEST(SingleCopy, AKernelThatRefusesItLaterIsNamed) {
       if (rank.rank() == 0) {
         world.communicator().barrier();
       } else {
-        refusing::refuse("process_vm_readv", EPERM);
+        refusing::refuse(call, EPERM);
         world.communicator().barrier();
       }
       rank.attempt("call", [&] { each.call(world.communicator(), 2, {}); });
     });
-    const std::string_view name = each.name;
     const auto names_it = [](const Result& rank) {
       return rank.get("call.message").find("HOCKET_SINGLE_COPY=never") != std::string::npos;
     };
-    // The root of the scatter, which no peer can read any more, stages its array.
-    if (name == "send_recv" || name == "scatter") {
+    if (!named.contains(each.name)) {
       for (const Result& rank : ranks)
         EXPECT_EQ(rank.get("call"), "ok") << rank.get("call.message");
     } else {
@@ -255,6 +267,83 @@ TEST(SingleCopy, AKernelThatRefusesItLaterIsNamed) {
       EXPECT_TRUE(ranks[0].get("call") == "ok" || names_it(ranks[0]))
           << ranks[0].get("call.message");
     }
+  }
+}
+
+// The root of the scatter, which no peer can read any more, exposes a copy. A peer of the gather
+// writes.
+TEST(SingleCopy, AKernelThatRefusesToReadLaterIsNamed) {
+  refuse_later("process_vm_readv", {"all_to_all", "reduce_scatter", "all_reduce", "reduce"});
+}
+TEST(SingleCopy, AKernelThatRefusesToWriteLaterIsNamed) {
+  refuse_later("process_vm_writev", {"scatter", "gather", "reduce"});
+}
+
+// An output that others write to. Once its call has ended, the program owns it, and fills it with
+// something else. No later write by a peer may come.
+class Filled {
+ public:
+  explicit Filled(std::size_t count) : values_(count) {}
+  std::span<int> get() { return values_; }
+  // Throws if a peer writes yet.
+  void require_own() {
+    std::ranges::fill(values_, -1);
+    std::this_thread::sleep_for(milliseconds(1));
+    expect_all(values_, -1, "a write after the call");
+  }
+
+ private:
+  std::vector<int> values_;
+};
+
+struct Writes {
+  const char* name;
+  void (*call)(Communicator& comm, std::span<const int> in, std::span<int> out, Duration deadline);
+};
+const Writes kWrites[] = {
+    {"gather",
+     [](Communicator& comm, std::span<const int> in, std::span<int> out, Duration deadline) {
+       comm.gather(in.first(kCount),
+                   comm.rank() == 0 ? out : out.first(0),
+                   {.root = 0, .deadline = deadline});
+     }},
+    {"scatter",
+     [](Communicator& comm, std::span<const int> in, std::span<int> out, Duration deadline) {
+       comm.scatter(in, out.first(kCount), {.root = 0, .deadline = deadline});
+     }},
+    {"reduce",
+     [](Communicator& comm, std::span<const int> in, std::span<int> out, Duration deadline) {
+       comm.reduce(in, out, {.root = 0, .deadline = deadline});
+     }},
+};
+
+// The deadline of one rank passes while the others copy from and to its arrays.
+TEST(SingleCopy, NoPeerWritesAfterACallHasEnded) {
+  for (const Writes& each : kWrites) {
+    SCOPED_TRACE(each.name);
+    run_job({.size = 3, .environment = kAlways}, [&](Rank& rank) {
+      World world = rank.join();
+      std::mt19937 random(11);  // the same on all ranks
+      const std::size_t count = kCount * 3;
+      const std::vector<int> in(count, 1);
+      Filled out(count);
+      for (int round = 0; round < 40; ++round) {
+        Communicator group = world.communicator().duplicate();
+        const microseconds allowed(20 + random() % 1'500);
+        const Outcome outcome = outcome_of([&] {
+          for (int call = 0;; ++call) {
+            const bool is_short = rank.rank() == round % 3 && call > 3;
+            each.call(
+                group, in, out.get(), is_short ? Duration(allowed) / (1 + call / 20) : kForever);
+          }
+        });
+        rank.check(outcome.kind == "DeadlineExceeded",
+                   fmt::format("{} ended by {}: {}", each.name, outcome.kind, outcome.message));
+        out.require_own();
+        group.close();
+        world.communicator().barrier();
+      }
+    });
   }
 }
 

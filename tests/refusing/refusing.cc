@@ -43,6 +43,7 @@ const Refusable kCalls[] = {
     {"memfd_create", SYS_memfd_create},
     {"pidfd_open", SYS_pidfd_open},
     {"process_vm_readv", SYS_process_vm_readv},
+    {"process_vm_writev", SYS_process_vm_writev},
     {"sched_setattr", SYS_sched_setattr},
     {"set_robust_list", SYS_set_robust_list},
     {"MADV_DONTDUMP", SYS_madvise, MADV_DONTDUMP},

@@ -11,8 +11,8 @@
 #include "foundation/base/log.h"
 #include "foundation/base/lookout.h"
 #include "membership/failure/witness.h"
-#include "monitoring/live/desk.h"
-#include "monitoring/live/place.h"
+#include "monitoring/live/position.h"
+#include "monitoring/live/status_board.h"
 
 namespace hocket::world {
 
@@ -51,7 +51,7 @@ control::CarrierHooks for_network(const std::shared_ptr<engine::Carrier>& carrie
 }  // namespace
 
 // Lets the network look for changes on this host.
-class NetworkTick final : public call::Attended {
+class NetworkTick final : public call::PeriodicTask {
  public:
   explicit NetworkTick(std::shared_ptr<control::Network> network) : network_(std::move(network)) {}
   Deadline tick() noexcept override {
@@ -64,16 +64,17 @@ class NetworkTick final : public call::Attended {
 };
 
 // Has those answered who ask where this rank's program is.
-class PlaceTick final : public call::Attended {
+class PlaceTick final : public call::PeriodicTask {
  public:
-  explicit PlaceTick(std::unique_ptr<live::PlaceTelling> telling) : telling_(std::move(telling)) {}
+  explicit PlaceTick(std::unique_ptr<live::PositionReporter> telling)
+      : telling_(std::move(telling)) {}
   Deadline tick() noexcept override {
     telling_->look();
     return Deadline::never();
   }
 
  private:
-  const std::unique_ptr<live::PlaceTelling> telling_;
+  const std::unique_ptr<live::PositionReporter> telling_;
 };
 
 WorldImpl::WorldImpl(WorldParts parts) : parts_(std::move(parts)) {}
@@ -101,7 +102,7 @@ void WorldImpl::join(Deadline deadline) {
 
   if (parts_.network) {
     network_tick_ = std::make_shared<NetworkTick>(parts_.network);
-    progress_->attend(network_tick_);
+    progress_->add_periodic_task(network_tick_);
   }
   const call::Membership world = membership();
   std::vector<int> by_place(parts_.hosts.size());
@@ -123,10 +124,10 @@ void WorldImpl::join(Deadline deadline) {
   base::Lookout::end();  // a rank that ends from here on has joined
   settle_single_copy(deadline);
   progress_->look_again();
-  if (auto telling = live::PlaceTelling::make(host_)) {
+  if (auto telling = live::PositionReporter::make(host_)) {
     os::FutexWord& asked = telling->asked();
     place_tick_ = std::make_shared<PlaceTick>(std::move(telling));
-    progress_->attend(place_tick_);
+    progress_->add_periodic_task(place_tick_);
     progress_->listen(asked);
   }
   if (parts_.host_rank == 0) metrics_ = live::serve_metrics(*parts_.segment, parts_.store_clients);
@@ -135,10 +136,12 @@ void WorldImpl::join(Deadline deadline) {
 void WorldImpl::settle_single_copy(Deadline deadline) {
   const std::string reason = host_->agree_on_single_copy(parts_.single_copy, deadline);
   const bool copies_once = host_->single_copy() != base::SingleCopy::kNever;
+  const char* const once =
+      host_->may_write() ? "one copy of the kernel's, which both ends make, where that is quicker"
+                         : "one copy of the kernel's, which readers make, where that is quicker";
   base::log(base::LogLevel::kInfo,
             fmt::format("long arrays go between the ranks of this host by {}{}{}",
-                        copies_once ? "one copy of the kernel's, where that is quicker"
-                                    : "two copies through shared memory",
+                        copies_once ? once : "two copies through shared memory",
                         reason.empty() ? "" : ": ",
                         reason));
 }
@@ -296,8 +299,8 @@ int WorldImpl::default_device() {
   return driver ? parts_.host_rank % driver->devices() : 0;
 }
 
-void WorldImpl::attend(std::weak_ptr<call::Attended> attended) {
-  progress_->attend(std::move(attended));
+void WorldImpl::add_periodic_task(std::weak_ptr<call::PeriodicTask> task) {
+  progress_->add_periodic_task(std::move(task));
 }
 
 void WorldImpl::look_again() noexcept { progress_->look_again(); }

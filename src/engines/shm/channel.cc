@@ -93,7 +93,8 @@ std::optional<ArrayOffer> RingChannel::expose(const void* array, std::uint64_t t
   for (std::size_t place = 0; place < ChannelShared::kExposed; ++place) {
     TicketWord& exposed = shared_->exposed[place];
     if (exposed.load(std::memory_order_relaxed) != 0) continue;
-    exposed.store(ticket, std::memory_order_relaxed);  // the record publishes it
+    shared_->claims[place].store(0, std::memory_order_relaxed);
+    exposed.store(ticket, std::memory_order_relaxed);  // the record publishes both
     return ArrayOffer{reinterpret_cast<std::uintptr_t>(array), ticket, place};
   }
   return std::nullopt;
@@ -103,9 +104,18 @@ void RingChannel::withdraw(const control::GroupControl& control,
                            int reader,
                            std::size_t place) noexcept {
   shm::withdraw(shared_->exposed[place], [&] {
-    return shared_->reading.load(std::memory_order_acquire) == place + 1 &&
-           control.host().state(control.host_rank(reader)) == control::RankState::kAlive;
+    return shared_->copying.load(std::memory_order_acquire) == place + 1 &&
+           control.host().may_be_copying(control.host_rank(reader));
   });
+}
+
+std::optional<ExposedArray> RingChannel::array_of(int owner,
+                                                  const ArrayOffer& offer) const noexcept {
+  if (offer.place >= ChannelShared::kExposed || offer.ticket == 0) return std::nullopt;
+  return ExposedArray{owner,
+                      reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(offer.address)),
+                      &shared_->exposed[offer.place],
+                      offer.ticket};
 }
 
 int RingChannel::read(const control::GroupControl& control,
@@ -114,13 +124,20 @@ int RingChannel::read(const control::GroupControl& control,
                       void* to,
                       std::size_t offset,
                       std::size_t bytes) noexcept {
-  if (offer.place >= ChannelShared::kExposed || offer.ticket == 0) return EINVAL;
-  const ExposedArray array{
-      owner,
-      reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(offer.address)),
-      &shared_->exposed[offer.place],
-      offer.ticket};
-  return read_exposed(control, array, shared_->reading, offer.place + 1, to, offset, bytes);
+  const auto array = array_of(owner, offer);
+  if (!array) return EINVAL;
+  return read_exposed(control, *array, shared_->copying, offer.place + 1, to, offset, bytes);
+}
+
+int RingChannel::write_to(const control::GroupControl& control,
+                          int owner,
+                          const ArrayOffer& offer,
+                          const void* from,
+                          std::size_t offset,
+                          std::size_t bytes) noexcept {
+  const auto array = array_of(owner, offer);
+  if (!array) return EINVAL;
+  return write_exposed(control, *array, shared_->copying, offer.place + 1, from, offset, bytes);
 }
 
 }  // namespace hocket::engines::shm

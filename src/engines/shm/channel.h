@@ -13,6 +13,7 @@
 // a header once and checks it against the ring.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -32,7 +33,11 @@ enum class RecordType : std::uint8_t {
   kRequest,  // a message too long to send unasked; its bytes follow a grant, or the receiver reads
              // them where the payload, an ArrayOffer, says
   kGrant,    // the reader of message `id` is ready for its first `count` bytes
-  kRead,     // the reader of message `id` has read its bytes from the sender's memory
+  kRead,     // the reader of message `id` has its bytes, which it read from the sender's memory
+  kLanding,  // the reader of message `id` also lets the sender write: its first `count` bytes go to
+             // the array that the payload, an ArrayOffer, says
+  kWritten,  // the sender of message `id` has written all pieces that it claimed, or has failed if
+             // `count` is not 0
   kBulk,     // bytes of message `id`, after kBegin or kGrant
   kRefuse,   // the reader of message `id` expected something else, or gave up
   kCancel,   // the writer of message `id` cancelled it
@@ -59,6 +64,58 @@ struct ArrayOffer {
   std::uint64_t place = 0;  // index in ChannelShared::exposed
 };
 
+// The pieces of a message that both ends copy at the same time. The receiver claims pieces from the
+// front and reads them, the sender claims from the back and writes them. So neither waits for an
+// end that has other things to do. A view of a word that both share.
+//
+//     | 0 | 1 | 2 | 3 | 4 | 5 | 6 | 7 |
+//       receiver ->        <- sender
+class PieceClaims {
+ public:
+  PieceClaims(TicketWord& word, std::size_t bytes) noexcept
+      : word_(word), bytes_(bytes), piece_(piece_bytes(bytes)) {}
+
+  struct Piece {
+    std::size_t first;
+    std::size_t length;
+  };
+  // Returns the next piece. Absent if all are claimed.
+  std::optional<Piece> claim_front() noexcept { return claim(kFront); }
+  std::optional<Piece> claim_back() noexcept { return claim(kBack); }
+  bool all_claimed() const noexcept {
+    const std::uint64_t word = word_.load(std::memory_order_acquire);
+    return (word & (kBack - 1)) + word / kBack >= (bytes_ + piece_ - 1) / piece_;
+  }
+  // Returns whether the sender has claimed pieces. Final when all are claimed.
+  bool has_back() const noexcept { return word_.load(std::memory_order_acquire) >= kBack; }
+  // Returns the length of a piece. Shorter pieces would spend their time in the kernel's entry.
+  static std::size_t piece_bytes(std::size_t bytes) noexcept {
+    constexpr std::size_t kPage = 4096;
+    return std::clamp(bytes / 8 / kPage * kPage, 4 * kPage, std::size_t{1} << 20);
+  }
+
+ private:
+  static constexpr std::uint64_t kFront = 1;
+  static constexpr std::uint64_t kBack = std::uint64_t{1} << 32;
+  std::optional<Piece> claim(std::uint64_t end) noexcept {
+    const std::uint64_t pieces = (bytes_ + piece_ - 1) / piece_;
+    std::uint64_t word = word_.load(std::memory_order_relaxed);
+    std::uint64_t front = 0;
+    std::uint64_t back = 0;
+    do {
+      front = word & (kBack - 1);
+      back = word / kBack;
+      if (front + back >= pieces) return std::nullopt;
+    } while (!word_.compare_exchange_weak(word, word + end, std::memory_order_acq_rel));
+    const std::size_t first = (end == kFront ? front : pieces - 1 - back) * piece_;
+    return Piece{first, std::min(piece_, bytes_ - first)};
+  }
+
+  TicketWord& word_;
+  std::size_t bytes_;
+  std::size_t piece_;
+};
+
 struct alignas(control::kCacheLine) RecordLines {
   static constexpr std::size_t kInline = 216;
   base::Atomic<std::uint64_t> stamp{0};
@@ -74,7 +131,10 @@ struct ChannelShared {
   alignas(control::kApart) base::Atomic<std::uint64_t> done{0};
   static constexpr std::size_t kExposed = 64;
   alignas(control::kApart) TicketWord exposed[kExposed] = {};  // the writer's arrays
-  alignas(control::kApart) TicketWord reading{0};  // 1 more than the index that the reader reads
+  // For each of them, the pieces that have been claimed; see PieceClaims.
+  alignas(control::kApart) TicketWord claims[kExposed] = {};
+  // 1 more than the index of the array that the reader copies from or to
+  alignas(control::kApart) TicketWord copying{0};
   alignas(control::kApart) RecordLines records[kRecords];
 };
 
@@ -99,7 +159,7 @@ class RingChannel {
   // Exposes an array. Returns nothing if the limit of exposed arrays is reached.
   std::optional<ArrayOffer> expose(const void* array, std::uint64_t ticket) noexcept;
   // Withdraws an array because its message has ended. `reader` is the group rank of the peer, which
-  // no longer reads the array when this returns.
+  // no longer copies from or to the array when this returns.
   void withdraw(const control::GroupControl& control, int reader, std::size_t place) noexcept;
   // Returns whether the copy in and the copy out are both fast: the two cores share their caches.
   bool is_near() const noexcept { return stager_.claims_well(); }
@@ -130,8 +190,22 @@ class RingChannel {
            void* to,
            std::size_t offset,
            std::size_t bytes) noexcept;
+  // Writes to such an array; see write_exposed.
+  int write_to(const control::GroupControl& control,
+               int owner,
+               const ArrayOffer& offer,
+               const void* from,
+               std::size_t offset,
+               std::size_t bytes) noexcept;
+
+  // --- Both ends --------------------------------------------------------------------------------
+  // Returns the claims of an exposed array, which the offer names.
+  TicketWord& claims(const ArrayOffer& offer) const noexcept {
+    return shared_->claims[offer.place % ChannelShared::kExposed];
+  }
 
  private:
+  std::optional<ExposedArray> array_of(int owner, const ArrayOffer& offer) const noexcept;
   RecordLines& lines() const noexcept { return shared_->records[count_ % ChannelShared::kRecords]; }
   void learn_what_is_done() noexcept;
 

@@ -26,6 +26,10 @@ std::size_t slot_bytes(const engine::Signature& signature, int size) noexcept;
 
 // Moves data through chunks, for any size and for the v-forms.
 engine::Task move(ShmGroup& group, const engine::Call& call);
+// Returns whether both ends of each transfer copy. The answer is the same on all ranks.
+bool copies_by_both_ends(const ShmGroup& group, const engine::Signature& signature) noexcept;
+// Carries gather, scatter, and broadcast to one peer in that way.
+engine::Task move_by_both_ends(ShmGroup& group, engine::Call call);
 // Reduces with one meeting: every rank stages all of its input and reads all inputs. It waits least
 // and reads most.
 engine::Task one_shot_reduce(ShmGroup& group, const engine::Call& call);
@@ -44,6 +48,9 @@ bool exposes_reduced(const ShmGroup& group, const engine::Signature& signature) 
 // Reduce inputs that all ranks expose: to whole arrays, or by reduce_scatter.
 engine::Task exposed_reduce(ShmGroup& group, engine::Call call);
 engine::Task exposed_reduce_scatter(ShmGroup& group, engine::Call call);
+// Returns whether the ranks write their parts of a reduce's result to the root's array.
+bool writes_result(const ShmGroup& group, const engine::Signature& signature) noexcept;
+engine::Task exposed_reduce_to_root(ShmGroup& group, engine::Call call);
 
 // Work on symmetric arrays, without staging.
 engine::Task symmetric_all_reduce(ShmGroup& group, engine::Call call);

@@ -48,13 +48,13 @@ concept ReadsExposed = requires(Taker taker, ShmGroup& group, const engine::Call
 // Ends a call whose reader could not read; see read_exposed. If the array was withdrawn, this
 // waits, and the failure of the array's owner ends the call.
 inline engine::Task give_up_reading(int owner, int error) {
-  if (error != ESRCH) throw_unreadable(owner, error);
+  if (error != ESRCH) throw_unreachable(owner, error);
   co_await engine::until([] { return false; });
 }
 
 template <typename Giver, typename Taker>
 engine::Task exchange(ShmGroup& group, engine::Call call, Giver giver, Taker taker) {
-  const Turn turn(group, call);
+  const CallScope turn(group, call);
   const Exposing exposing(group);
   std::uint64_t give_steps = giver.steps();
   std::uint64_t take_steps = taker.steps();

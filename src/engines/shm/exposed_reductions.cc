@@ -61,8 +61,12 @@ class Blocks {
 };
 
 // Exposes `bytes` bytes of this rank's input. If the kernel cannot read them, it exposes a copy,
-// which `kept` holds.
-void expose(ShmGroup& group, const Call& call, std::size_t bytes, algorithm::Scratch& kept) {
+// which `kept` holds. It also exposes `output`, if any.
+void expose(ShmGroup& group,
+            const Call& call,
+            std::size_t bytes,
+            algorithm::Scratch& kept,
+            std::byte* output = nullptr) {
   const void* array = call.in;
   if (!os::others_may_read(array, bytes)) {
     kept = algorithm::Scratch(bytes);
@@ -71,6 +75,7 @@ void expose(ShmGroup& group, const Call& call, std::size_t bytes, algorithm::Scr
   }
   group.begin_staging(call);
   group.expose(call, array);
+  if (output != nullptr) group.expose_output(call, output);
   group.stage(call, 1);
 }
 
@@ -91,7 +96,7 @@ Task meet(ShmGroup& group, const Call& call) {
 // Works in steps. In each step every rank reduces its part and gives the result to the others
 // through its chunks.
 Task exposed_reduce(ShmGroup& group, Call call) {
-  const Turn turn(group, call);
+  const CallScope turn(group, call);
   algorithm::Scratch kept;
   const Exposing exposing(group);
   const int size = group.size();
@@ -146,8 +151,58 @@ Task exposed_reduce(ShmGroup& group, Call call) {
   group.saw_everybody(call);
 }
 
+// Each rank writes its part of the result to the root's array, block by block.
+Task exposed_reduce_to_root(ShmGroup& group, Call call) {
+  const CallScope scope(group, call);
+  algorithm::Scratch kept;
+  algorithm::Scratch landing;  // if the kernel cannot write to the root's array for others
+  const Exposing exposing(group);
+  const int size = group.size();
+  const int rank = group.rank();
+  const int root = call.signature.root;
+  const std::size_t element = size_of(call.signature.dtype);
+  const std::size_t bytes = bytes_of(call.signature);
+  auto* out = static_cast<std::byte*>(call.out);
+  Blocks blocks(group, call);
+
+  co_await until([&] { return group.may_write(call); });
+  if (rank == root && !os::others_may_write(out, bytes)) {
+    landing = algorithm::Scratch(bytes);
+    out = landing.get();
+  }
+  expose(group, call, bytes, kept, rank == root ? out : nullptr);
+  co_await meet(group, call);
+  const auto target = group.exposed_output(root, call);
+  if (rank != root && !target) co_await give_up_reading(root, ESRCH);
+  const StepRange part = part_of(rank, size, bytes / element, element);
+  const StepRange mine{part.first * element, part.length * element};
+  std::byte* const result = group.chunk(rank, call.sequence, 0);
+  for (std::size_t done = 0; done < mine.length; done += blocks.length()) {
+    const std::size_t at = mine.first + done;
+    const std::size_t length = std::min(blocks.length(), mine.length - done);
+    for (int i = 1; i < size; ++i) {
+      const int peer = (rank + i) % size;
+      const int error = blocks.read(peer, at, length);
+      if (error != 0) co_await give_up_reading(peer, error);
+    }
+    void* const to = rank == root ? out + at : result;
+    blocks.reduce({&to, 1}, at, length);
+    if (rank == root) continue;
+    const int error = group.write(*target, result, at, length);
+    if (error != 0) co_await give_up_reading(root, error);
+  }
+  group.reduced(call, 1);
+  // Until a peer has written its part, it reads this rank's array.
+  for (int peer = 0; peer < size; ++peer) {
+    if (peer == rank || group.is_reduced(peer, call, 1)) continue;
+    co_await until([&] { return group.is_reduced(peer, call, 1); });
+  }
+  if (landing.get() != nullptr) core::copy(call.out, out, bytes, stores_for(bytes));
+  group.saw_everybody(call);
+}
+
 Task exposed_reduce_scatter(ShmGroup& group, Call call) {
-  const Turn turn(group, call);
+  const CallScope turn(group, call);
   algorithm::Scratch kept;
   const Exposing exposing(group);
   const int size = group.size();

@@ -13,10 +13,37 @@
 namespace hocket::engines::shm {
 namespace {
 
-// The size of one read. An owner that withdraws may have to wait for it.
+// The size of one copy. An owner that withdraws may have to wait for it.
 constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
-constexpr auto kMostPatience = std::chrono::seconds(1);
+constexpr auto kMostPatience = std::chrono::seconds(10);
 constexpr auto kNap = std::chrono::microseconds(20);
+
+// Calls `copy(offset, bytes)` for each piece, which returns an error number, while the ticket is
+// valid.
+template <typename Copy>
+int copy_pieces(const ExposedArray& array,
+                TicketWord& copying,
+                std::uint64_t mark,
+                std::size_t bytes,
+                const Copy& copy) noexcept {
+  const auto is_valid = [&] {
+    return array.exposed->load(std::memory_order_acquire) == array.ticket;
+  };
+  for (std::size_t done = 0; done < bytes;) {
+    const std::size_t piece = std::min(kPieceBytes, bytes - done);
+    copying.store(mark, std::memory_order_relaxed);
+    // Either this rank sees the cleared ticket, or the owner sees the mark. Pairs with withdraw.
+    base::thread_fence(std::memory_order_seq_cst);
+    const bool was_valid = is_valid();
+    const int error = was_valid ? copy(done, piece) : 0;
+    copying.store(0, std::memory_order_release);
+    base::thread_fence(std::memory_order_seq_cst);
+    if (!was_valid || !is_valid()) return ESRCH;
+    if (error != 0) return error;
+    done += piece;
+  }
+  return 0;
+}
 
 }  // namespace
 
@@ -27,42 +54,42 @@ int read_exposed(const control::GroupControl& control,
                  void* to,
                  std::size_t offset,
                  std::size_t bytes) noexcept {
-  const auto stands = [&] {
-    return array.exposed->load(std::memory_order_acquire) == array.ticket;
-  };
-  for (std::size_t done = 0; done < bytes;) {
-    const std::size_t piece = std::min(kPieceBytes, bytes - done);
-    reading.store(mark, std::memory_order_relaxed);
-    // Either this rank sees the cleared ticket, or the owner sees the mark. Pairs with withdraw.
-    base::thread_fence(std::memory_order_seq_cst);
-    int error = 0;
-    const bool stood = stands();
-    if (stood) {
-      error = control.host().read_array(control.host_rank(array.owner),
-                                        static_cast<std::byte*>(to) + done,
-                                        array.address + offset + done,
-                                        piece);
-    }
-    reading.store(0, std::memory_order_release);
-    base::thread_fence(std::memory_order_seq_cst);
-    if (!stood || !stands()) return ESRCH;
-    if (error != 0) return error;
-    done += piece;
-  }
-  return 0;
+  return copy_pieces(array, reading, mark, bytes, [&](std::size_t at, std::size_t piece) {
+    return control.host().read_array(control.host_rank(array.owner),
+                                     static_cast<std::byte*>(to) + at,
+                                     array.address + offset + at,
+                                     piece);
+  });
 }
 
-void throw_unreadable(int owner, int error) {
-  throw SystemError(fmt::format("the kernel does not let this rank read the array of rank {} any "
+int write_exposed(const control::GroupControl& control,
+                  const ExposedArray& array,
+                  TicketWord& copying,
+                  std::uint64_t mark,
+                  const void* from,
+                  std::size_t offset,
+                  std::size_t bytes) noexcept {
+  return copy_pieces(array, copying, mark, bytes, [&](std::size_t at, std::size_t piece) {
+    return control.host().write_array(control.host_rank(array.owner),
+                                      array.address + offset + at,
+                                      static_cast<const std::byte*>(from) + at,
+                                      piece,
+                                      *array.exposed,
+                                      array.ticket);
+  });
+}
+
+void throw_unreachable(int owner, int error) {
+  throw SystemError(fmt::format("the kernel does not let this rank reach the array of rank {} any "
                                 "more; set HOCKET_SINGLE_COPY=never on all ranks",
                                 owner),
                     error);
 }
 
-void withdraw(TicketWord& exposed, const std::function<bool()>& is_read) noexcept {
+void withdraw(TicketWord& exposed, const std::function<bool()>& is_copied) noexcept {
   exposed.store(0, std::memory_order_relaxed);
-  base::thread_fence(std::memory_order_seq_cst);  // pairs with read_exposed
-  base::poll_until([&] { return !is_read(); }, base::Deadline::in(kMostPatience), kNap);
+  base::thread_fence(std::memory_order_seq_cst);  // pairs with copy_pieces
+  base::poll_until([&] { return !is_copied(); }, base::Deadline::in(kMostPatience), kNap);
 }
 
 }  // namespace hocket::engines::shm

@@ -1,10 +1,14 @@
-// Arrays that peers of this host read directly, with one copy by the kernel (process_vm_readv).
+// Arrays that peers of this host read and write directly, with one copy by the kernel
+// (process_vm_readv and process_vm_writev).
 //
-// The owner *exposes* an array: it writes a ticket, a nonzero number, into a word of its own. A
-// reader first marks a word of its own, and reads only while the ticket is valid. If an error ends
-// the call before its readers are done, the owner *withdraws* the array. It clears the ticket and
-// waits until no reader's word is marked. So no array is read after its call has ended, and data
-// that was read under a valid ticket belongs to the call.
+// The owner *exposes* its arrays: it writes a ticket, a nonzero number, into a word of its own. A
+// peer first marks a word of its own, and copies only while the ticket is valid. If an error ends
+// the call before its peers are done, the owner *withdraws* the arrays. It clears the ticket and
+// waits until no peer's word is marked. So no array is read or written after its call has ended,
+// and data that was copied under a valid ticket belongs to the call.
+//
+//     owner   expose .............................. withdraw | wait for marks | the call has ended
+//     peer         mark  look at ticket  copy  unmark
 #pragma once
 
 #include <cstddef>
@@ -18,10 +22,10 @@ namespace hocket::engines::shm {
 
 using TicketWord = base::Atomic<std::uint64_t>;
 
-// An exposed array, as its reader sees it. A view.
+// An exposed array, as a peer sees it. A view.
 struct ExposedArray {
-  int owner = 0;                       // group rank
-  const std::byte* address = nullptr;  // in its own process
+  int owner = 0;                 // group rank
+  std::byte* address = nullptr;  // in its own process
   const TicketWord* exposed = nullptr;
   std::uint64_t ticket = 0;
 };
@@ -38,11 +42,21 @@ int read_exposed(const control::GroupControl& control,
                  std::size_t offset,
                  std::size_t bytes) noexcept;
 
-// Throws the error of a read that the kernel refuses now but allowed when the ranks met.
-[[noreturn]] void throw_unreadable(int owner, int error);
+// Writes `bytes` bytes from `from` at `offset`, if HostControl::may_write. Parameters and result
+// are those of read_exposed; `copying` is the word that is marked.
+int write_exposed(const control::GroupControl& control,
+                  const ExposedArray& array,
+                  TicketWord& copying,
+                  std::uint64_t mark,
+                  const void* from,
+                  std::size_t offset,
+                  std::size_t bytes) noexcept;
 
-// Clears the ticket, then asks `is_read` until no reader marks the array. It waits one second at
-// most, because the kernel finishes a piece even if its reader dies.
-void withdraw(TicketWord& exposed, const std::function<bool()>& is_read) noexcept;
+// Throws the error of a copy that the kernel refuses now but allowed when the ranks met.
+[[noreturn]] void throw_unreachable(int owner, int error);
+
+// Clears the ticket, then asks `is_copied` until no peer copies from or to the arrays. The kernel
+// finishes a piece even if the peer is killed or stopped. It waits ten seconds at most.
+void withdraw(TicketWord& exposed, const std::function<bool()>& is_copied) noexcept;
 
 }  // namespace hocket::engines::shm

@@ -156,7 +156,7 @@ Task reduce_scatter(ShmGroup& group, const Call& call) {
 //   reduce                chunk 0    chunk 1
 //   gather                chunk 0    chunk 1
 Task two_shot_reduce(ShmGroup& group, Call call) {
-  const Turn turn(group, call);
+  const CallScope turn(group, call);
   const int size = group.size();
   const int rank = group.rank();
   const std::size_t element = size_of(call.signature.dtype);

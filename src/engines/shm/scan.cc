@@ -181,7 +181,7 @@ class ScanPart {
 //   chunk 2   [a0+b0+c0  | a1+b1+c1  | a2+b2+c2  ]   rank 2's
 //             by rank 0    by rank 1   by rank 2
 Task scan_by_parts(ShmGroup& group, Call call) {
-  const Turn turn(group, call);
+  const CallScope turn(group, call);
   const int size = group.size();
   const int rank = group.rank();
   const ScanPart part(group, call);
@@ -221,7 +221,7 @@ Task scan_by_parts(ShmGroup& group, Call call) {
 // In step k a rank waits for the partial result of the previous rank and combines it with its own
 // data. It leaves the result for the next rank, which has finished step k - kChunks.
 Task scan(ShmGroup& group, Call call) {
-  const Turn turn(group, call);
+  const CallScope turn(group, call);
   const ScanStep link(group, call);
   const int rank = group.rank();
   if (link.tells()) {

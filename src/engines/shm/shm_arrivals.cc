@@ -7,6 +7,7 @@
 #include "engines/shm/shm_point_to_point.h"
 #include "engines/shm/staging.h"
 #include "foundation/core/reduce.h"
+#include "foundation/os/process/process_memory.h"
 
 namespace hocket::engines::shm {
 
@@ -14,10 +15,14 @@ using engine::Envelope;
 
 namespace {
 
-// Limit of a peer's early messages in this rank's memory. Beyond it, the peer's ring is left full.
+// Limit of a peer's unexpected messages in this rank's memory. Beyond it, the peer's ring is left
+// full.
 constexpr std::size_t kMostEarlyBytes = std::size_t{64} << 20;
 // Bytes of an array that are read before other arrivals are checked.
 constexpr std::size_t kReadAtOnce = std::size_t{1} << 20;
+// Messages from this length on are copied by both ends. Shorter ones end before the sender hears
+// that it may write.
+constexpr std::size_t kBothEndsFrom = std::size_t{128} << 10;
 
 }  // namespace
 
@@ -61,6 +66,8 @@ void ShmPointToPoint::take(int rank, const RingChannel::Record& record) {
       const auto at = find(peer.requested);
       if (at == peer.requested.end()) break;
       Slot& message = slots_[*at];
+      std::erase(peer.writing, *at);
+      message.moved = 0;
       end_offer(rank, message);
       if (record.header.type == RecordType::kGrant) {
         message.bytes = std::min<std::size_t>(message.bytes, record.header.count);
@@ -78,11 +85,31 @@ void ShmPointToPoint::take(int rank, const RingChannel::Record& record) {
       peer.requested.erase(at);
       break;
     }
+    case RecordType::kLanding: {
+      const auto at = find(peer.requested);
+      if (at == peer.requested.end() || record.payload.bytes.size() != sizeof(ArrayOffer)) break;
+      Slot& message = slots_[*at];
+      message.bytes = std::min<std::size_t>(message.bytes, record.header.count);
+      std::memcpy(&message.landing, record.payload.bytes.data(), sizeof(ArrayOffer));
+      peer.writing.push_back(*at);
+      break;
+    }
+    case RecordType::kWritten: {
+      const auto is_it = [&](std::uint32_t index) { return slots_[index].id == record.header.id; };
+      const auto early = std::ranges::find_if(peer.reading, is_it);
+      if (early != peer.reading.end()) slots_[*early].is_written = true;
+      const auto at = early != peer.reading.end() ? early : find(peer.receiving);
+      if (at == peer.receiving.end()) break;
+      if (record.header.count != 0 || early == peer.reading.end()) {
+        end_reading(rank, *at, record.header.count == 0 ? 0 : EIO);
+      }
+      break;
+    }
     case RecordType::kCancel:
-      if (auto* const early = peer.early.find_last_if([&](const Early& message) {
+      if (auto* const unexpected = peer.unexpected.find_last_if([&](const Unexpected& message) {
             return message.type == RecordType::kRequest && message.id == record.header.id;
           })) {
-        peer.early_bytes -= peer.early.pop(*early).bytes.size();
+        peer.early_bytes -= peer.unexpected.pop(*unexpected).bytes.size();
       }
       break;
   }
@@ -90,7 +117,7 @@ void ShmPointToPoint::take(int rank, const RingChannel::Record& record) {
 
 void ShmPointToPoint::take_message(int rank, const RingChannel::Record& record) {
   const RecordHeader& header = record.header;
-  Early message{
+  Unexpected message{
       .envelope = envelope_of(header, rank), .id = header.id, .type = header.type, .bytes = {}};
   if (auto* const receive = posted_.find(rank, header.tag)) {
     match(rank, posted_.pop(*receive), message, record.payload);
@@ -99,13 +126,13 @@ void ShmPointToPoint::take_message(int rank, const RingChannel::Record& record) 
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
   message.add(record.payload);
   peer.early_bytes += message.bytes.size();
-  peer.early.push(header.tag, std::move(message));
+  peer.unexpected.push(header.tag, std::move(message));
 }
 
 // Matches a message with its receive. `payload` is the part of its bytes that has arrived.
 void ShmPointToPoint::match(int rank,
                             std::uint32_t receive,
-                            const Early& message,
+                            const Unexpected& message,
                             const Staged& payload) {
   Slot& slot = slots_[receive];
   const bool requested = message.type == RecordType::kRequest;
@@ -139,6 +166,15 @@ void ShmPointToPoint::match(int rank,
     std::memcpy(&slot.offer, payload.bytes.data(), sizeof(ArrayOffer));
     peer.reading.push_back(receive);
     looks_[static_cast<std::size_t>(rank)].has_work = true;
+    slot.is_written = false;
+    slot.landing = {};
+    if (may_land(slot)) {
+      constexpr std::uint64_t kNotZero = std::uint64_t{1} << 33;
+      slot.landing = peer.out.expose(slot.to, kNotZero | slot.id).value_or(ArrayOffer{});
+    }
+    if (slot.landing.ticket != 0) {
+      note(rank, {.type = RecordType::kLanding, .count = slot.bytes, .id = slot.id}, slot.landing);
+    }
     read_arrays(rank);
     return;
   }
@@ -150,21 +186,61 @@ void ShmPointToPoint::match(int rank,
   }
 }
 
+// Returns whether the sender may write to this receive's array.
+bool ShmPointToPoint::may_land(const Slot& message) const noexcept {
+  if (!control_.host().may_write() || message.received.peer == control_.rank()) return false;
+  const bool is_always = control_.host().single_copy() == base::SingleCopy::kAlways;
+  const std::size_t least = is_always ? 2 * PieceClaims::piece_bytes(0) : kBothEndsFrom;
+  return message.bytes >= least && os::others_may_write(message.to, message.bytes);
+}
+
 // Reads a piece of the oldest array that this rank reads from this peer, if any.
 bool ShmPointToPoint::read_arrays(int rank) {
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
   if (peer.reading.empty()) return false;
   const std::uint32_t receive = peer.reading.front();
-  Slot& slot = slots_[receive];
-  const std::size_t piece = std::min(kReadAtOnce, slot.bytes - slot.moved);
-  const int error =
-      peer.in.read(control_, rank, slot.offer, slot.to + slot.moved, slot.moved, piece);
-  if (error == 0) slot.moved += piece;
-  if (error == 0 && slot.moved < slot.bytes) {
-    control_.ring(control_.rank());  // to continue with the rest
-    return true;
+  const int error = read_piece(rank, slots_[receive]);
+  if (error == 0 && !has_all(rank, slots_[receive])) return true;
+  return end_reading(rank, receive, error);
+}
+
+int ShmPointToPoint::read_piece(int rank, Slot& message) {
+  Peer& peer = peers_[static_cast<std::size_t>(rank)];
+  PieceClaims::Piece piece{message.moved, std::min(kReadAtOnce, message.bytes - message.moved)};
+  if (message.landing.ticket != 0) {
+    PieceClaims claims(peer.in.claims(message.offer), message.bytes);
+    const auto claimed = claims.claim_front();
+    if (!claimed) return 0;
+    piece = *claimed;
   }
+  const int error = peer.in.read(
+      control_, rank, message.offer, message.to + piece.first, piece.first, piece.length);
+  if (error == 0) message.moved = piece.first + piece.length;
+  control_.ring(control_.rank());  // to continue with the rest
+  return error;
+}
+
+// Returns whether nothing is left to read. If the sender still writes, the message goes on
+// receiving.
+bool ShmPointToPoint::has_all(int rank, const Slot& message) {
+  Peer& peer = peers_[static_cast<std::size_t>(rank)];
+  if (message.landing.ticket == 0) return message.moved == message.bytes;
+  const PieceClaims claims(peer.in.claims(message.offer), message.bytes);
+  if (!claims.all_claimed()) return false;
+  if (!claims.has_back() || message.is_written) return true;
+  peer.receiving.push_back(peer.reading.front());
   peer.reading.erase(peer.reading.begin());
+  return false;
+}
+
+// Ends the part of a receive that is copied directly. After an error other than ESRCH its bytes
+// come through the ring.
+bool ShmPointToPoint::end_reading(int rank, std::uint32_t receive, int error) {
+  Peer& peer = peers_[static_cast<std::size_t>(rank)];
+  Slot& slot = slots_[receive];
+  std::erase(peer.reading, receive);
+  std::erase(peer.receiving, receive);
+  end_landing(rank, slot);
   if (error == ESRCH) return true;  // the sender cancelled it or has ended
   if (error == 0) {
     end(slot);
@@ -179,9 +255,9 @@ bool ShmPointToPoint::read_arrays(int rank) {
 
 bool ShmPointToPoint::match_early(std::uint32_t receive, int rank) {
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
-  auto* const found = peer.early.find(slots_[receive].envelope.tag);
+  auto* const found = peer.unexpected.find(slots_[receive].envelope.tag);
   if (found == nullptr) return false;
-  const Early message = peer.early.pop(*found);
+  const Unexpected message = peer.unexpected.pop(*found);
   peer.early_bytes -= message.bytes.size();
   match(rank, receive, message, {message.bytes});
   return true;
@@ -192,11 +268,11 @@ void ShmPointToPoint::take_bulk(Peer& peer, const RingChannel::Record& record) {
   const auto at = std::ranges::find_if(
       peer.receiving, [&](std::uint32_t index) { return slots_[index].id == record.header.id; });
   if (at != peer.receiving.end()) return take_piece(peer, *at, piece);
-  auto* const early = peer.early.find_last_if([&](const Early& message) {
+  auto* const unexpected = peer.unexpected.find_last_if([&](const Unexpected& message) {
     return message.type == RecordType::kBegin && message.id == record.header.id;
   });
-  if (early == nullptr) return;  // cancelled on this rank
-  early->value.add(piece);
+  if (unexpected == nullptr) return;  // cancelled on this rank
+  unexpected->value.add(piece);
   peer.early_bytes += piece.bytes.size();
 }
 

@@ -70,6 +70,7 @@ Task ShmEngine::start(const Call& call) {
   if (is_small(call.signature)) return small(group_, call);
   if (call.signature.symmetric != 0) return start_symmetric(call);
   const Kind kind = call.signature.kind;
+  if (copies_by_both_ends(group_, call.signature)) return move_by_both_ends(group_, call);
   if (!is_reduction(kind)) return move(group_, call);
   if (is_prefix(kind)) {
     const auto size = static_cast<std::size_t>(group_.size());
@@ -81,6 +82,7 @@ Task ShmEngine::start(const Call& call) {
   if (has_parts(kind)) {
     return exposed ? exposed_reduce_scatter(group_, call) : reduce_scatter(group_, call);
   }
+  if (writes_result(group_, call.signature)) return exposed_reduce_to_root(group_, call);
   if (exposed) return exposed_reduce(group_, call);
   const bool one_shot =
       group_.size() <= one_shot_ranks(kind) || bytes_of(call.signature) < kTwoShotFrom;

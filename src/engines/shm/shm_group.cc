@@ -42,14 +42,14 @@ ShmGroup::ShmGroup(control::GroupControl& control,
 void ShmGroup::end_exposing() const noexcept {
   RankWords& own = words_[rank_];
   if (own.exposed.load(std::memory_order_relaxed) == 0) return;
-  const auto is_reader = [&](int peer) {
-    return words_[peer].reading.load(std::memory_order_acquire) ==
+  const auto is_copying = [&](int peer) {
+    return words_[peer].copying.load(std::memory_order_acquire) ==
                1 + static_cast<std::uint64_t>(rank_) &&
-           control_.host().state(control_.host_rank(peer)) == control::RankState::kAlive;
+           control_.host().may_be_copying(control_.host_rank(peer));
   };
   withdraw(own.exposed, [&] {
     for (int peer = 0; peer < size_; ++peer) {
-      if (is_reader(peer)) return true;
+      if (is_copying(peer)) return true;
     }
     return false;
   });

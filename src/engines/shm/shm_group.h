@@ -14,9 +14,9 @@
 //   reduced     (s, k): the first k chunks of call s hold results
 //   done        (s, k): the rank has read the first k chunks of call s of all ranks;
 //               (s + 1, 0): it has finished call s
-// Two more words may decrease. `exposed` is s while peers may read the rank's input of call s
-// directly. `reading` is 1 more than the rank whose input this rank reads; see exposure.h. An
-// exposed input counts as one chunk.
+// Two more words may decrease. `exposed` is s while peers may read the rank's input of call s, or
+// write its output, directly. `copying` is 1 more than the rank whose array this rank reads or
+// writes; see exposure.h. An exposed input counts as one chunk.
 //
 // One rule protects all memory. Before a rank writes for call s, every peer has finished the last
 // call that may have used the same place. That is call s - 2, or an earlier one if there are more
@@ -73,25 +73,25 @@ struct alignas(control::kApart) Slot : SlotHead {
 // The kind of slot that a call uses. In a call with a root, ranks that only give may be many calls
 // ahead. Then ranks that share a processor switch less often. In other calls a few slots stay in
 // the nearest cache.
-enum class Lot : std::uint8_t { kBrief, kWide, kBriefRooted, kMiddleRooted, kWideRooted };
+enum class SlotKind : std::uint8_t { kBrief, kWide, kBriefRooted, kMiddleRooted, kWideRooted };
 inline constexpr std::uint64_t kSlotsOf[] = {16, 2, 24, 16, 4};
 // A reader of a slot may ask for the writer's record of that call, so the record must still exist.
 static_assert(*std::max_element(std::begin(kSlotsOf), std::end(kSlotsOf)) + 2 < control::kRecords);
-constexpr std::uint64_t slots_of(Lot lot) noexcept {
-  return kSlotsOf[static_cast<std::size_t>(lot)];
+constexpr std::uint64_t slots_of(SlotKind kind) noexcept {
+  return kSlotsOf[static_cast<std::size_t>(kind)];
 }
-constexpr Lot lot_of(std::size_t bytes, bool rooted) noexcept {
-  if (bytes <= kBriefBytes) return rooted ? Lot::kBriefRooted : Lot::kBrief;
-  if (!rooted) return Lot::kWide;
-  return bytes <= kMiddleBytes ? Lot::kMiddleRooted : Lot::kWideRooted;
+constexpr SlotKind slot_kind_of(std::size_t bytes, bool rooted) noexcept {
+  if (bytes <= kBriefBytes) return rooted ? SlotKind::kBriefRooted : SlotKind::kBrief;
+  if (!rooted) return SlotKind::kWide;
+  return bytes <= kMiddleBytes ? SlotKind::kMiddleRooted : SlotKind::kWideRooted;
 }
 // The slots of one rank.
 struct RankSlots {
-  Slot<kBriefBytes> brief[slots_of(Lot::kBrief)];
-  Slot<kBriefBytes> brief_rooted[slots_of(Lot::kBriefRooted)];
-  Slot<kMiddleBytes> middle_rooted[slots_of(Lot::kMiddleRooted)];
-  Slot<kSlotBytes> wide[slots_of(Lot::kWide)];
-  Slot<kSlotBytes> wide_rooted[slots_of(Lot::kWideRooted)];
+  Slot<kBriefBytes> brief[slots_of(SlotKind::kBrief)];
+  Slot<kBriefBytes> brief_rooted[slots_of(SlotKind::kBriefRooted)];
+  Slot<kMiddleBytes> middle_rooted[slots_of(SlotKind::kMiddleRooted)];
+  Slot<kSlotBytes> wide[slots_of(SlotKind::kWide)];
+  Slot<kSlotBytes> wide_rooted[slots_of(SlotKind::kWideRooted)];
 };
 
 struct alignas(control::kApart) RankWords {
@@ -101,15 +101,18 @@ struct alignas(control::kApart) RankWords {
   // For symmetric calls: the positions of the rank's arrays in the host's segment.
   base::Plain<std::uint64_t> in[2] = {};
   base::Plain<std::uint64_t> out[2] = {};
-  // True if the rank's input is exposed in that call. Then its address in the rank's own process.
+  // The arrays that the rank exposes in that call, of kInput and kOutput, and their addresses in
+  // the rank's own process.
+  enum : std::uint8_t { kInput = 1, kOutput = 2 };
   base::Plain<std::uint8_t> exposes[2] = {};
-  base::Plain<std::uint64_t> exposed_at[2] = {};
+  base::Plain<std::uint64_t> input_at[2] = {};
+  base::Plain<std::uint64_t> output_at[2] = {};
   // One for each chunk, written before `staged`; see Stager.
   base::Plain<std::uint8_t> claimable[2 * kChunks] = {};
   alignas(control::kApart) base::Atomic<std::uint64_t> reduced{0};
   alignas(control::kApart) base::Atomic<std::uint64_t> done{0};
   alignas(control::kApart) TicketWord exposed{0};
-  alignas(control::kApart) TicketWord reading{0};
+  alignas(control::kApart) TicketWord copying{0};
 };
 
 // A resource: one rank's view of the group's memory. One thread at a time.
@@ -126,10 +129,10 @@ class ShmGroup {
   // Returns how often to look for the posts of peers [first, last) before a more expensive wait,
   // after the first peer was found missing. The number covers the transfer of a cache line. It is 0
   // if a missing peer may need this processor.
-  int eager_polls(int first, int last, const engine::Call& call, Lot lot) const noexcept {
+  int eager_polls(int first, int last, const engine::Call& call, SlotKind kind) const noexcept {
     if (spins_) return kEagerPolls;
     for (int peer = first; peer < last; ++peer) {
-      if (peer != rank_ && control_.was_beside(peer) && !posted(peer, call, lot)) return 0;
+      if (peer != rank_ && control_.was_beside(peer) && !posted(peer, call, kind)) return 0;
     }
     return kCrowdedPolls;
   }
@@ -167,24 +170,24 @@ class ShmGroup {
   }
 
   // Return the slot of a rank, and the data in it.
-  SlotHead& slot(int rank, std::uint64_t sequence, Lot lot) const noexcept {
+  SlotHead& slot(int rank, std::uint64_t sequence, SlotKind kind) const noexcept {
     RankSlots& slots = slots_[rank];
-    switch (lot) {
-      case Lot::kBrief:
-        return slots.brief[sequence % slots_of(Lot::kBrief)];
-      case Lot::kWide:
-        return slots.wide[sequence % slots_of(Lot::kWide)];
-      case Lot::kBriefRooted:
-        return slots.brief_rooted[sequence % slots_of(Lot::kBriefRooted)];
-      case Lot::kMiddleRooted:
-        return slots.middle_rooted[sequence % slots_of(Lot::kMiddleRooted)];
-      case Lot::kWideRooted:
+    switch (kind) {
+      case SlotKind::kBrief:
+        return slots.brief[sequence % slots_of(SlotKind::kBrief)];
+      case SlotKind::kWide:
+        return slots.wide[sequence % slots_of(SlotKind::kWide)];
+      case SlotKind::kBriefRooted:
+        return slots.brief_rooted[sequence % slots_of(SlotKind::kBriefRooted)];
+      case SlotKind::kMiddleRooted:
+        return slots.middle_rooted[sequence % slots_of(SlotKind::kMiddleRooted)];
+      case SlotKind::kWideRooted:
         break;
     }
-    return slots.wide_rooted[sequence % slots_of(Lot::kWideRooted)];
+    return slots.wide_rooted[sequence % slots_of(SlotKind::kWideRooted)];
   }
-  std::byte* data(int rank, std::uint64_t sequence, Lot lot) const noexcept {
-    return reinterpret_cast<std::byte*>(&slot(rank, sequence, lot) + 1);
+  std::byte* data(int rank, std::uint64_t sequence, SlotKind kind) const noexcept {
+    return reinterpret_cast<std::byte*>(&slot(rank, sequence, kind) + 1);
   }
   std::byte* chunk(int rank, std::uint64_t sequence, std::uint64_t step) const noexcept {
     const std::size_t index =
@@ -197,10 +200,10 @@ class ShmGroup {
             words_[peer].claimable[chunk_index(sequence, step)] != 0};
   }
 
-  // Return whether this rank may write for `call` by the rule above: to its slot of that lot, or to
-  // anything except slots. A call waits for this first.
-  bool may_write(const engine::Call& call, Lot lot) noexcept {
-    return has_room(call, slots_of(lot));
+  // Return whether this rank may write for `call` by the rule above: to its slot of that kind, or
+  // to anything except slots. A call waits for this first.
+  bool may_write(const engine::Call& call, SlotKind kind) noexcept {
+    return has_room(call, slots_of(kind));
   }
   bool may_write(const engine::Call& call) noexcept { return has_room(call, 2); }
   // Records that every peer has begun `call`.
@@ -208,19 +211,19 @@ class ShmGroup {
 
   // Announces this rank's data in its slot. `has_posted` returns whether it did.
   bool has_posted(const engine::Call& call) const noexcept { return posted_ == call.sequence; }
-  void post(const engine::Call& call, Lot lot) noexcept {
+  void post(const engine::Call& call, SlotKind kind) noexcept {
     posted_ = call.sequence;
-    SlotHead& own = slot(rank_, call.sequence, lot);
+    SlotHead& own = slot(rank_, call.sequence, kind);
     own.fingerprint = call.fingerprint;
     own.flag.store(call.sequence, std::memory_order_release);  // pairs with posted
     control_.ring_peers();
   }
-  bool posted(int peer, const engine::Call& call, Lot lot) const noexcept {
-    return slot(peer, call.sequence, lot).flag.load(std::memory_order_acquire) == call.sequence;
+  bool posted(int peer, const engine::Call& call, SlotKind kind) const noexcept {
+    return slot(peer, call.sequence, kind).flag.load(std::memory_order_acquire) == call.sequence;
   }
   // Throws if the peer called something else. The peer must have `posted`.
-  void check_slot(int peer, const engine::Call& call, Lot lot) {
-    if (slot(peer, call.sequence, lot).fingerprint != call.fingerprint) {
+  void check_slot(int peer, const engine::Call& call, SlotKind kind) {
+    if (slot(peer, call.sequence, kind).fingerprint != call.fingerprint) {
       consistency_.confirm(peer, call.sequence);
     }
   }
@@ -258,11 +261,17 @@ class ShmGroup {
       consistency_.confirm(peer, call.sequence);
     }
   }
-  // Exposes `array` instead of staging it. `stage` with 1 then tells the others. Between the two
-  // calls, `set_part` says which part of the array is for which rank. Exposing ends it.
+  // Exposes `array` to readers instead of staging it. `stage` with 1 then tells the others. Between
+  // the two calls, `set_part` says which part of the array is for which rank. Exposing ends it.
   void expose(const engine::Call& call, const void* array) noexcept {
-    words_[rank_].exposes[call.sequence & 1] = 1;
-    words_[rank_].exposed_at[call.sequence & 1] = reinterpret_cast<std::uintptr_t>(array);
+    also_exposes(call, RankWords::kInput);
+    words_[rank_].input_at[call.sequence & 1] = reinterpret_cast<std::uintptr_t>(array);
+    words_[rank_].exposed.store(call.sequence, std::memory_order_relaxed);
+  }
+  // Does the same with an output, to which peers write.
+  void expose_output(const engine::Call& call, void* array) noexcept {
+    also_exposes(call, RankWords::kOutput);
+    words_[rank_].output_at[call.sequence & 1] = reinterpret_cast<std::uintptr_t>(array);
     words_[rank_].exposed.store(call.sequence, std::memory_order_relaxed);
   }
   void set_part(const engine::Call& call, int reader, const engine::Part& part) const noexcept {
@@ -271,12 +280,11 @@ class ShmGroup {
   // Returns the array that `peer` exposes, or nothing if it stages. The peer's staging must have
   // been seen and checked.
   std::optional<ExposedArray> exposed(int peer, const engine::Call& call) const noexcept {
-    if (words_[peer].exposes[call.sequence & 1] == 0) return std::nullopt;
-    const std::uint64_t at = words_[peer].exposed_at[call.sequence & 1];
-    return ExposedArray{peer,
-                        reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(at)),
-                        &words_[peer].exposed,
-                        call.sequence};
+    return exposed(peer, call, RankWords::kInput, words_[peer].input_at);
+  }
+  // Does the same for an output.
+  std::optional<ExposedArray> exposed_output(int peer, const engine::Call& call) const noexcept {
+    return exposed(peer, call, RankWords::kOutput, words_[peer].output_at);
   }
   // Returns the part of that array for this rank.
   engine::Part exposed_part(int peer, const engine::Call& call) const noexcept {
@@ -291,16 +299,31 @@ class ShmGroup {
            std::size_t bytes) const noexcept {
     return read_exposed(control_,
                         array,
-                        words_[rank_].reading,
+                        words_[rank_].copying,
                         1 + static_cast<std::uint64_t>(rank_),
                         to,
                         offset,
                         bytes);
   }
+  // See write_exposed.
+  int write(const ExposedArray& array,
+            const void* from,
+            std::size_t offset,
+            std::size_t bytes) const noexcept {
+    return write_exposed(control_,
+                         array,
+                         words_[rank_].copying,
+                         1 + static_cast<std::uint64_t>(rank_),
+                         from,
+                         offset,
+                         bytes);
+  }
   void end_exposing() const noexcept;
   // Returns whether ranks of this host may read what peers expose, and whether they do so even when
   // it is slower.
   base::SingleCopy single_copy() const noexcept { return control_.host().single_copy(); }
+  // Returns whether they may also write to what peers expose.
+  bool may_write_arrays() const noexcept { return control_.host().may_write(); }
 
   void reduced(const engine::Call& call, std::uint64_t chunks) noexcept {
     words_[rank_].reduced.store(word(call.sequence, chunks), std::memory_order_release);
@@ -337,6 +360,22 @@ class ShmGroup {
     core::Stores stores{};
     bool operator==(const KernelKey&) const = default;
   };
+  void also_exposes(const engine::Call& call, std::uint8_t which) noexcept {
+    base::Plain<std::uint8_t>& exposes = words_[rank_].exposes[call.sequence & 1];
+    const std::uint8_t before = exposes;
+    exposes = static_cast<std::uint8_t>(before | which);
+  }
+  std::optional<ExposedArray> exposed(int peer,
+                                      const engine::Call& call,
+                                      std::uint8_t which,
+                                      const base::Plain<std::uint64_t> (&at)[2]) const noexcept {
+    if ((words_[peer].exposes[call.sequence & 1] & which) == 0) return std::nullopt;
+    const std::uint64_t address = at[call.sequence & 1];
+    return ExposedArray{peer,
+                        reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address)),
+                        &words_[peer].exposed,
+                        call.sequence};
+  }
   std::byte* part_at(int owner, const engine::Call& call, int reader) const noexcept {
     return chunk(owner, call.sequence, 0) + sizeof(engine::Part) * static_cast<std::size_t>(reader);
   }
@@ -386,7 +425,7 @@ class ShmGroup {
 };
 
 // The lifetime of a rank's exposed input: peers may read it until the destructor returns. Create it
-// after the call's Turn, so that it ends first.
+// after the call's CallScope, so that it ends first.
 class Exposing {
  public:
   explicit Exposing(const ShmGroup& group) noexcept : group_(group) {}
@@ -400,13 +439,13 @@ class Exposing {
 
 // A call's turn on the group. Its destructor reports that this rank needs nothing more of the call,
 // even after an error.
-class Turn {
+class CallScope {
  public:
-  Turn(ShmGroup& group, const engine::Call& call) noexcept
+  CallScope(ShmGroup& group, const engine::Call& call) noexcept
       : group_(group), sequence_(call.sequence) {}
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
-  ~Turn() { group_.finish(sequence_); }
+  CallScope(const CallScope&) = delete;
+  CallScope& operator=(const CallScope&) = delete;
+  ~CallScope() { group_.finish(sequence_); }
 
  private:
   ShmGroup& group_;

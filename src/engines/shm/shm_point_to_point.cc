@@ -1,6 +1,7 @@
 #include "engines/shm/shm_point_to_point.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -83,6 +84,7 @@ ShmPointToPoint::ShmPointToPoint(control::GroupControl& control, std::byte* memo
 ShmPointToPoint::~ShmPointToPoint() {
   for (Slot& message : slots_) {
     if (message.state == Slot::State::kRequested) end_offer(message.envelope.peer, message);
+    if (message.state == Slot::State::kReceiving) end_landing(message.received.peer, message);
   }
 }
 
@@ -161,10 +163,12 @@ void ShmPointToPoint::cancel(MessageId id) noexcept {
       end_offer(rank, message);
       note(rank, {.type = RecordType::kCancel, .id = message.id});
     }
+    if (message.state == Slot::State::kReceiving) end_landing(rank, message);
     std::erase(peer.queued, index);
     std::erase(peer.requested, index);
     std::erase(peer.streaming, index);
     std::erase(peer.reading, index);
+    std::erase(peer.writing, index);
     std::erase(peer.receiving, index);  // later bytes for it are dropped on arrival
   }
   if (message.state == Slot::State::kPosted) posted_.erase(index);
@@ -176,7 +180,7 @@ void ShmPointToPoint::cancel(MessageId id) noexcept {
 std::optional<Envelope> ShmPointToPoint::waiting(const Envelope& wanted) {
   for (int i = 0; i < control_.size(); ++i) {
     if (wanted.peer != engine::kAnyPeer && wanted.peer != i) continue;
-    const auto* const found = peers_[static_cast<std::size_t>(i)].early.find(wanted.tag);
+    const auto* const found = peers_[static_cast<std::size_t>(i)].unexpected.find(wanted.tag);
     if (found != nullptr) return found->value.envelope;
   }
   return std::nullopt;
@@ -189,6 +193,7 @@ bool ShmPointToPoint::move(Reads reads) {
     if (look.record.is_there()) moved |= read_from(i, reads);
     if (!look.has_work) continue;
     moved |= read_arrays(i);
+    moved |= write_arrays(i);
     moved |= write_to(i);
     note_work(i);
   }
@@ -198,15 +203,15 @@ bool ShmPointToPoint::move(Reads reads) {
 
 std::optional<std::uint64_t> ShmPointToPoint::moves_at_rest() const noexcept {
   for (const Peer& peer : peers_) {
-    if (!peer.streaming.empty() || !peer.receiving.empty() || !peer.reading.empty()) return {};
+    if (!peer.streaming.empty() || !peer.receiving.empty() || peer.copies()) return {};
   }
   return moves_;
 }
 
 // --- Writing ------------------------------------------------------------------------------------
 
-void ShmPointToPoint::note(int rank, const RecordHeader& header) {
-  peers_[static_cast<std::size_t>(rank)].notes.push_back(header);
+void ShmPointToPoint::note(int rank, const RecordHeader& header, const ArrayOffer& offer) {
+  peers_[static_cast<std::size_t>(rank)].notes.push_back({header, offer});
   write_to(rank);
   note_work(rank);
 }
@@ -224,14 +229,16 @@ bool ShmPointToPoint::write_eager(const Envelope& to,
   return true;
 }
 
-// Writes records without payload first, then messages that have not begun, then bytes of messages
+// Writes notes first, then messages that have not begun, then bytes of messages
 // that have. Each kind keeps its order.
 bool ShmPointToPoint::write_to(int rank) {
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
   if (peer.is_idle()) return false;
   bool moved = false;
   while (!peer.notes.empty() && peer.out.has_record()) {
-    peer.out.write(peer.notes.front(), {}, 0);
+    const Note& note = peer.notes.front();
+    const auto payload = std::as_bytes(std::span(&note.offer, note.offer.ticket != 0));
+    peer.out.write(note.header, payload, 0);
     peer.notes.erase(peer.notes.begin());
     moved = true;
   }
@@ -305,6 +312,40 @@ ArrayOffer ShmPointToPoint::offer(Peer& peer, const Slot& message) noexcept {
   if (!os::others_may_read(message.from, message.bytes)) return {};
   constexpr std::uint64_t kNotZero = std::uint64_t{1} << 32;
   return peer.out.expose(message.from, kNotZero | message.id).value_or(ArrayOffer{});
+}
+
+// Writes a piece of the oldest message whose receiver lets this rank write.
+bool ShmPointToPoint::write_arrays(int rank) {
+  Peer& peer = peers_[static_cast<std::size_t>(rank)];
+  if (peer.writing.empty()) return false;
+  const std::uint32_t index = peer.writing.front();
+  Slot& message = slots_[index];
+  PieceClaims claims(peer.out.claims(message.offer), message.bytes);
+  const auto piece = claims.claim_back();
+  int error = 0;
+  if (piece) {
+    error = peer.in.write_to(
+        control_, rank, message.landing, message.from + piece->first, piece->first, piece->length);
+    if (error == 0) {
+      message.moved += piece->length;
+      control_.ring(control_.rank());  // to continue with the rest
+      return true;
+    }
+  }
+  peer.writing.erase(peer.writing.begin());
+  message.landing = {};
+  if (error == ESRCH) return true;  // the receiver cancelled it or has ended
+  if (error != 0 || message.moved != 0) {
+    note(rank, {.type = RecordType::kWritten, .count = error != 0 ? 1U : 0U, .id = message.id});
+  }
+  message.moved = 0;
+  return true;
+}
+
+void ShmPointToPoint::end_landing(int rank, Slot& message) noexcept {
+  const ArrayOffer landing = std::exchange(message.landing, {});
+  if (landing.ticket == 0) return;
+  peers_[static_cast<std::size_t>(rank)].out.withdraw(control_, rank, landing.place);
 }
 
 void ShmPointToPoint::end_offer(int rank, Slot& message) noexcept {

@@ -2,8 +2,9 @@
 //
 // A message up to a few ten KiB is written to the ring at once, in pieces if it is long. It waits
 // in the ring, or in the receiver's memory, for its receive. A longer message first sends a
-// request. Then the receiver reads its bytes directly from the sender's memory. If the kernel
-// forbids that, the bytes stream through the ring: one end fills it while the other empties it.
+// request. Then the receiver reads its bytes directly from the sender's memory, while the sender
+// writes others directly to the receiver's. If the kernel forbids that, the bytes stream through
+// the ring: one end fills it while the other empties it.
 // Messages are matched by sender and tag, in the order of sending.
 #pragma once
 
@@ -59,9 +60,11 @@ class ShmPointToPoint final : public engine::PointToPoint {
     std::size_t moved = 0;     // bytes that have gone or come
     std::uint32_t id = 0;  // the sender's number for the message
     ArrayOffer offer;      // where its bytes can be read; ticket 0: they cannot
+    ArrayOffer landing;    // where the sender can write them, likewise
+    bool is_written = false;  // receive: the sender has written all pieces that it claimed
   };
   // A message that arrived before its receive.
-  struct Early {
+  struct Unexpected {
     engine::Envelope envelope;
     std::uint32_t id = 0;
     RecordType type = RecordType::kEager;  // kRequest: its bytes are still at the sender
@@ -74,6 +77,11 @@ class ShmPointToPoint final : public engine::PointToPoint {
       payload.copy_to(bytes.data() + before, core::Stores::kCached);
     }
   };
+  // A record with at most an offer as its payload. A value.
+  struct Note {
+    RecordHeader header;
+    ArrayOffer offer = {};  // ticket 0: no payload
+  };
   // The state of one peer, in both directions. The vectors hold indices of slots.
   struct Peer {
     RingChannel out;
@@ -83,18 +91,21 @@ class ShmPointToPoint final : public engine::PointToPoint {
     std::vector<std::uint32_t> streaming;
     std::vector<std::uint32_t> receiving;
     std::vector<std::uint32_t> reading;  // receives that read from the sender's memory
-    std::vector<RecordHeader> notes;     // records without payload that the ring had no room for
-    engine::EarlyMessages<Early> early;
+    std::vector<std::uint32_t> writing;  // sends that write to the receiver's
+    std::vector<Note> notes;             // records that the ring had no room for
+    engine::UnexpectedMessages<Unexpected> unexpected;
     std::size_t early_bytes = 0;
 
     // Returns whether nothing waits to be written.
     bool is_idle() const noexcept { return notes.empty() && streaming.empty() && queued.empty(); }
+    // Returns whether it reads or writes arrays.
+    bool copies() const noexcept { return !reading.empty() || !writing.empty(); }
   };
   // The only data of a peer that is read while nothing happens. Each check visits all peers, so
   // these lie side by side in few cache lines.
   struct Look {
     RingChannel::Expected record;
-    bool has_work;  // it has something to write, or arrays to read
+    bool has_work;  // it has something to write, or arrays to copy
   };
 
   // Selects how many records to read from the rings: all, or records only while a message of this
@@ -114,20 +125,26 @@ class ShmPointToPoint final : public engine::PointToPoint {
   bool write_to(int rank);
   bool write_queued(int rank);
   bool write_streams(int rank);
-  void note(int rank, const RecordHeader& header);
+  void note(int rank, const RecordHeader& header, const ArrayOffer& offer = {});
   bool read_from(int rank, Reads reads);
   void note_work(int rank) noexcept {
     const Peer& peer = peers_[static_cast<std::size_t>(rank)];
-    looks_[static_cast<std::size_t>(rank)].has_work = !peer.is_idle() || !peer.reading.empty();
+    looks_[static_cast<std::size_t>(rank)].has_work = !peer.is_idle() || peer.copies();
   }
   void take(int rank, const RingChannel::Record& record);
   void take_message(int rank, const RingChannel::Record& record);
   void take_bulk(Peer& peer, const RingChannel::Record& record);
-  void match(int rank, std::uint32_t receive, const Early& message, const Staged& payload);
+  void match(int rank, std::uint32_t receive, const Unexpected& message, const Staged& payload);
   void take_piece(Peer& peer, std::uint32_t receive, const Staged& piece);
   ArrayOffer offer(Peer& peer, const Slot& message) noexcept;
   void end_offer(int rank, Slot& message) noexcept;
+  void end_landing(int rank, Slot& message) noexcept;
+  bool may_land(const Slot& message) const noexcept;
   bool read_arrays(int rank);
+  int read_piece(int rank, Slot& message);
+  bool has_all(int rank, const Slot& message);
+  bool end_reading(int rank, std::uint32_t receive, int error);
+  bool write_arrays(int rank);
   bool match_early(std::uint32_t receive, int rank);
 
   control::GroupControl& control_;

@@ -36,7 +36,29 @@ std::size_t reduced_from(Kind kind, int size) noexcept {
   return size <= few ? 512 * kKiB : 1024 * kKiB;
 }
 
+// Returns the bytes of all parts from which both ends of each transfer copy.
+std::size_t shared_from(Kind kind) noexcept { return (kind == Kind::kBroadcast ? 64 : 128) * kKiB; }
+
 }  // namespace
+
+bool copies_by_both_ends(const ShmGroup& group, const engine::Signature& signature) noexcept {
+  const Kind kind = signature.kind;
+  // With parts of different sizes, all ranks know only their own. Several readers of one array are
+  // quicker by chunks.
+  const bool has_code = kind == Kind::kGather || kind == Kind::kScatter ||
+                        (kind == Kind::kBroadcast && group.size() == 2);
+  if (!has_code || group.single_copy() == SingleCopy::kNever || !group.may_write_arrays()) {
+    return false;
+  }
+  if (group.single_copy() == SingleCopy::kAlways) return true;
+  const std::size_t parts = kind == Kind::kBroadcast ? 1 : static_cast<std::size_t>(group.size());
+  return may_be_quicker() && bytes_of(signature) * parts >= shared_from(kind);
+}
+
+bool writes_result(const ShmGroup& group, const engine::Signature& signature) noexcept {
+  return signature.kind == Kind::kReduce && group.may_write_arrays() &&
+         exposes_reduced(group, signature);
+}
 
 bool exposes_parts(const ShmGroup& group, Kind kind, const ShmParts& parts) noexcept {
   if (group.single_copy() != SingleCopy::kWhereQuicker) {

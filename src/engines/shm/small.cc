@@ -15,7 +15,7 @@ using engine::until;
 namespace {
 
 // Computes a rank's result from its own data and the slots that it waited for.
-using Use = void (*)(ShmGroup&, const Call&, Lot);
+using Use = void (*)(ShmGroup&, const Call&, SlotKind);
 
 void copy_small(void* out, const void* in, std::size_t bytes) {
   if (bytes != 0 && out != in) base::copy_plain(out, in, bytes);
@@ -23,58 +23,62 @@ void copy_small(void* out, const void* in, std::size_t bytes) {
 
 // Returns the data of a rank. This rank's own data is always read from its array. Its slot is in
 // transfer to the peers, and a read would wait for the line to return.
-const std::byte* given_by(const ShmGroup& group, const Call& call, Lot lot, int rank) {
+const std::byte* given_by(const ShmGroup& group, const Call& call, SlotKind kind, int rank) {
   return rank == group.rank() ? static_cast<const std::byte*>(call.in)
-                              : group.data(rank, call.sequence, lot);
+                              : group.data(rank, call.sequence, kind);
 }
 
 // Reduces the elements [first, first + count) of the first `ranks` arrays, in rank order.
-void reduce_slots(
-    ShmGroup& group, const Call& call, Lot lot, int ranks, std::size_t first, std::size_t count) {
+void reduce_slots(ShmGroup& group,
+                  const Call& call,
+                  SlotKind kind,
+                  int ranks,
+                  std::size_t first,
+                  std::size_t count) {
   const std::size_t offset = first * size_of(call.signature.dtype);
   const void** sources = group.sources();
-  for (int i = 0; i < ranks; ++i) sources[i] = given_by(group, call, lot, i) + offset;
+  for (int i = 0; i < ranks; ++i) sources[i] = given_by(group, call, kind, i) + offset;
   group.kernel(call, core::Stores::kCached)(&call.out, 1, sources, ranks, count, ranks);
 }
 
-void use_reduce(ShmGroup& group, const Call& call, Lot lot) {
-  reduce_slots(group, call, lot, group.size(), 0, call.signature.count);
+void use_reduce(ShmGroup& group, const Call& call, SlotKind kind) {
+  reduce_slots(group, call, kind, group.size(), 0, call.signature.count);
 }
 
-void use_scan(ShmGroup& group, const Call& call, Lot lot) {
+void use_scan(ShmGroup& group, const Call& call, SlotKind kind) {
   const int ranks = engine::combined(call.signature.kind, group.rank(), group.size());
-  if (ranks > 0) reduce_slots(group, call, lot, ranks, 0, call.signature.count);
+  if (ranks > 0) reduce_slots(group, call, kind, ranks, 0, call.signature.count);
 }
 
-void use_reduce_scatter(ShmGroup& group, const Call& call, Lot lot) {
+void use_reduce_scatter(ShmGroup& group, const Call& call, SlotKind kind) {
   const std::size_t share = call.signature.count;
   const std::size_t first = static_cast<std::size_t>(group.rank()) * share;
-  reduce_slots(group, call, lot, group.size(), first, share);
+  reduce_slots(group, call, kind, group.size(), first, share);
 }
 
-void use_broadcast(ShmGroup& group, const Call& call, Lot lot) {
-  copy_small(call.out, given_by(group, call, lot, call.signature.root), bytes_of(call.signature));
+void use_broadcast(ShmGroup& group, const Call& call, SlotKind kind) {
+  copy_small(call.out, given_by(group, call, kind, call.signature.root), bytes_of(call.signature));
 }
 
-void use_gather(ShmGroup& group, const Call& call, Lot lot) {
+void use_gather(ShmGroup& group, const Call& call, SlotKind kind) {
   const std::size_t bytes = bytes_of(call.signature);
   auto* out = static_cast<std::byte*>(call.out);
   for (int i = 0; i < group.size(); ++i)
-    copy_small(out + i * bytes, given_by(group, call, lot, i), bytes);
+    copy_small(out + i * bytes, given_by(group, call, kind, i), bytes);
 }
 
-void use_scatter(ShmGroup& group, const Call& call, Lot lot) {
+void use_scatter(ShmGroup& group, const Call& call, SlotKind kind) {
   const std::size_t bytes = bytes_of(call.signature);
   copy_small(
-      call.out, given_by(group, call, lot, call.signature.root) + group.rank() * bytes, bytes);
+      call.out, given_by(group, call, kind, call.signature.root) + group.rank() * bytes, bytes);
 }
 
-void use_all_to_all(ShmGroup& group, const Call& call, Lot lot) {
+void use_all_to_all(ShmGroup& group, const Call& call, SlotKind kind) {
   const std::size_t bytes = bytes_of(call.signature);
   auto* out = static_cast<std::byte*>(call.out);
   const std::size_t mine = group.rank() * bytes;
   for (int i = 0; i < group.size(); ++i) {
-    copy_small(out + i * bytes, given_by(group, call, lot, i) + mine, bytes);
+    copy_small(out + i * bytes, given_by(group, call, kind, i) + mine, bytes);
   }
 }
 
@@ -113,7 +117,7 @@ struct SmallPart {
   SmallPart(const ShmGroup& group, const Call& call)
       : shape(kShapes[call.signature.kind]),
         bytes(given_bytes(shape, call.signature, group.size())),
-        lot(lot_of(bytes, shape.upwards || shape.flow != Flow::kAmongAll)) {
+        kind(slot_kind_of(bytes, shape.upwards || shape.flow != Flow::kAmongAll)) {
     const int root = call.signature.root;
     const bool at_root = group.rank() == root;
     posts = shape.flow == Flow::kAmongAll || at_root == (shape.flow == Flow::kFromRoot);
@@ -129,7 +133,7 @@ struct SmallPart {
 
   Shape shape;
   std::size_t bytes;  // of a slot
-  Lot lot;
+  SlotKind kind;
   bool posts = false;
   bool takes = false;
   int first = 0;  // waits for the peers [first, last) except itself
@@ -139,15 +143,15 @@ struct SmallPart {
 // Writes and announces this rank's slot. `may_write` must hold.
 void post(ShmGroup& group, const Call& call, const SmallPart& part) {
   if (part.bytes != 0) {
-    base::copy_plain(group.data(group.rank(), call.sequence, part.lot), call.in, part.bytes);
+    base::copy_plain(group.data(group.rank(), call.sequence, part.kind), call.in, part.bytes);
   }
-  group.post(call, part.lot);
+  group.post(call, part.kind);
 }
 
 // Completes the call after the last peer's post.
 void finish(ShmGroup& group, const Call& call, const SmallPart& part) {
   if (part.last - part.first == group.size()) group.saw_everybody(call);
-  if (part.takes) part.shape.use(group, call, part.lot);
+  if (part.takes) part.shape.use(group, call, part.kind);
 }
 
 }  // namespace
@@ -159,20 +163,20 @@ std::size_t slot_bytes(const engine::Signature& s, int size) noexcept {
 bool attempt_small(ShmGroup& group, const Call& call) {
   const SmallPart part(group, call);
   if (part.posts) {
-    if (!group.may_write(call, part.lot)) return false;
+    if (!group.may_write(call, part.kind)) return false;
     post(group, call, part);
   }
   for (int peer = part.first; peer < part.last; ++peer) {
     if (peer == group.rank()) continue;
-    if (!group.posted(peer, call, part.lot)) {
-      int polls = group.eager_polls(peer, part.last, call, part.lot);
+    if (!group.posted(peer, call, part.kind)) {
+      int polls = group.eager_polls(peer, part.last, call, part.kind);
       do {
         if (polls-- == 0) return false;
         base::relax();
-      } while (!group.posted(peer, call, part.lot));
+      } while (!group.posted(peer, call, part.kind));
     }
     try {
-      group.check_slot(peer, call, part.lot);
+      group.check_slot(peer, call, part.kind);
     } catch (...) {  // no task follows that would do this
       group.finish(call.sequence);
       throw;
@@ -184,18 +188,18 @@ bool attempt_small(ShmGroup& group, const Call& call) {
 }
 
 Task small(ShmGroup& group, Call call) {
-  const Turn turn(group, call);
+  const CallScope turn(group, call);
   const SmallPart part(group, call);
   if (part.posts && !group.has_posted(call)) {  // an attempt may have posted already
-    if (!group.may_write(call, part.lot))
-      co_await until([&] { return group.may_write(call, part.lot); });
+    if (!group.may_write(call, part.kind))
+      co_await until([&] { return group.may_write(call, part.kind); });
     post(group, call, part);
   }
   for (int peer = part.first; peer < part.last; ++peer) {
     if (peer == group.rank()) continue;
-    if (!group.posted(peer, call, part.lot))
-      co_await until([&] { return group.posted(peer, call, part.lot); });
-    group.check_slot(peer, call, part.lot);
+    if (!group.posted(peer, call, part.kind))
+      co_await until([&] { return group.posted(peer, call, part.kind); });
+    group.check_slot(peer, call, part.kind);
   }
   finish(group, call, part);
 }

@@ -55,7 +55,7 @@ void reduce_peers(ShmGroup& group,
 // Each rank reduces its part of the array and writes it into all ranks' outputs. Only the owner of
 // a part reads that part of the inputs, so the call also works in place.
 Task symmetric_all_reduce(ShmGroup& group, Call call) {
-  const Turn turn(group, call);
+  const CallScope turn(group, call);
   co_await until([&] { return group.may_write(call); });
   group.begin_sharing(call);
   co_await meet(group, call, 1);
@@ -85,7 +85,7 @@ Task symmetric_all_reduce(ShmGroup& group, Call call) {
 }
 
 Task symmetric_reduce(ShmGroup& group, Call call) {
-  const Turn turn(group, call);
+  const CallScope turn(group, call);
   const auto& s = call.signature;
   const std::size_t bytes = bytes_of(s);
   const bool scatters = engine::has_parts(s.kind);
@@ -107,7 +107,7 @@ Task symmetric_reduce(ShmGroup& group, Call call) {
 }
 
 Task symmetric_move(ShmGroup& group, Call call) {
-  const Turn turn(group, call);
+  const CallScope turn(group, call);
   co_await until([&] { return group.may_write(call); });
   const auto& s = call.signature;
   const std::size_t bytes = bytes_of(s);
@@ -139,7 +139,7 @@ Task symmetric_move(ShmGroup& group, Call call) {
 // round until all ranks have read that round's pieces. So no rank needs to know which ranks work in
 // place.
 Task symmetric_swap(ShmGroup& group, Call call) {
-  const Turn turn(group, call);
+  const CallScope turn(group, call);
   const auto n = static_cast<std::size_t>(group.size());
   const std::size_t bytes = bytes_of(call.signature);
   const std::size_t piece =

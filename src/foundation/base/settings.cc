@@ -69,9 +69,9 @@ constexpr std::array kRows{
         "Network interface, or an address of it, for other hosts; default the way to the store"},
     Row{"HOCKET_SILENCE", "Seconds after which a host that says nothing counts as lost; default 3"},
     Row{"HOCKET_SINGLE_COPY",
-        "Whether ranks of a host read each other's arrays by the kernel: auto (default), where "
-        "that is "
-        "quicker; always, where they may; never"},
+        "Whether ranks of a host copy from and to each other's arrays by the kernel: auto "
+        "(default), "
+        "where that is quicker; always, where they may; never"},
     Row{"HOCKET_HOST",
         "Added to the host's identity: ranks that differ in it count as on different hosts"},
     Row{"HOCKET_COMPAT", "Packages that hocket stands in for in Python; set by hocket.compat"},

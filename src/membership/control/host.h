@@ -70,10 +70,11 @@ struct alignas(kApart) RankLine {
   base::Atomic<std::int32_t> awaits{-1};      // place of the rank that it has long waited for
   base::Atomic<std::int32_t> spoken_for{-1};  // place of the rank that warns of waits for this one
   base::Atomic<std::uint32_t> task{0};        // 2 n: in task n; 2 n + 1: has ended it; 0: has none
-  // For single copy, see agree_on_single_copy. `reads` is the rank's wish after its test, 1 more
-  // than base::SingleCopy. `proof` is a random number, and `proof_at` its address in the rank's
-  // memory.
-  base::Atomic<std::uint32_t> reads{0};
+  // For single copy, see agree_on_single_copy. `access` is the rank's wish after its test, 1 more
+  // than base::SingleCopy, and kMayWrite if it can write, too. `proof` is a random number.
+  // `proof_at` is the address in the rank's memory of the same number and of a word to write to.
+  static constexpr std::uint32_t kMayWrite = 4;
+  base::Atomic<std::uint32_t> access{0};
   base::Atomic<std::uint64_t> proof{0};
   base::Atomic<std::uint64_t> proof_at{0};
 };
@@ -185,10 +186,25 @@ class HostControl {
   std::string agree_on_single_copy(base::SingleCopy wanted, base::Deadline deadline);
   // The decision; kNever before.
   base::SingleCopy single_copy() const noexcept { return single_copy_; }
+  // Returns whether the ranks of this host can also write to each other's memory.
+  bool may_write() const noexcept { return may_write_; }
   // Copies `bytes` at `from` in the process of `rank`, if arrays are read in place. Returns 0 or an
   // error number, see os::read_process_memory. Returns ESRCH, too, if the rank has ended by now, as
   // another process may have its pid.
   int read_array(int rank, void* to, const void* from, std::size_t bytes) noexcept;
+  // Copies `bytes` bytes of this process to `to` in `rank`'s process, if `ticket` is `valid` when
+  // the kernel begins; see os::write_process_memory. Returns 0; ESRCH if it is not, or the rank has
+  // ended; else the kernel's error number.
+  int write_array(int rank,
+                  void* to,
+                  const void* from,
+                  std::size_t bytes,
+                  const base::Atomic<std::uint64_t>& ticket,
+                  std::uint64_t valid) noexcept;
+  // Returns whether a rank of this host may still be copying from or to another rank's memory,
+  // given that it says so. A rank that has ended has copied all when its last thread is gone. A
+  // rank that stands still begins no copy before it looks at its permit again.
+  bool may_be_copying(int rank) const noexcept;
 
   // Announces the offset of the world's group; host rank 0 alone calls it, once.
   void publish_world(std::uint64_t offset) noexcept;
@@ -416,6 +432,7 @@ class HostControl {
   }
   void offer_proof();
   std::string try_to_read() const;
+  std::string try_to_write();
   int checked_place(const base::Atomic<std::int32_t>& word) const noexcept {
     const std::int32_t place = word.load(std::memory_order_relaxed);
     return place >= 0 && place < places_ ? place : -1;
@@ -446,7 +463,13 @@ class HostControl {
   base::Atomic<std::int64_t> lost_from_{0};  // the last time that it lost its processor
   base::Atomic<std::int64_t> lost_to_{0};
   base::SingleCopy single_copy_ = base::SingleCopy::kNever;
-  std::uint64_t proof_ = 0;               // the value that the others find at RankLine::proof_at
+  bool may_write_ = false;
+  // The others find the number at RankLine::proof_at, and write to the word behind it.
+  struct Proof {
+    std::uint64_t number = 0;
+    std::uint64_t landing = 0;
+  };
+  Proof proof_;
   bool fenced_ = false;                   // heavy fences work here
   base::Atomic<bool> all_fenced_{false};  // and cover all ranks; learnt when all are present
   base::Atomic<std::uint32_t>* losses_ = nullptr;

@@ -13,6 +13,7 @@
 #include "foundation/base/poll.h"
 #include "foundation/os/process/process_exit.h"
 #include "foundation/os/process/process_memory.h"
+#include "foundation/os/process/process_state.h"
 #include "hocket/error.h"
 #include "membership/control/host.h"
 #include "membership/control/host_layout.h"
@@ -24,6 +25,16 @@ using base::SingleCopy;
 namespace {
 
 constexpr std::size_t kLarge = 1 << 20;  // from here on it is worth looking for released memory
+
+// Allows a write while the ticket is valid and the target has not ended. The kernel marks the
+// target's word before it gives its process number to another process.
+os::WritePermit permit_of(const os::RobustWord& target,
+                          const base::Atomic<std::uint64_t>& ticket,
+                          std::uint64_t valid) noexcept {
+  return {.ticket = reinterpret_cast<const volatile std::uint64_t*>(&ticket),
+          .valid = valid,
+          .owner = reinterpret_cast<const volatile std::uint32_t*>(&target.word)};
+}
 
 constexpr int kHoldBits = 64;
 static_assert(HostControl::kMostRanks + 1 == 31 * kHoldBits);
@@ -176,13 +187,13 @@ void HostControl::collect() {
   collect_at_ = std::max<std::size_t>(64, live_.size() * 2);
 }
 
-// --- Reading other ranks' own memory -------------------------------------------------------------
+// --- Other ranks' own memory ---------------------------------------------------------------------
 
 void HostControl::offer_proof() {
-  os::let_siblings_read();
-  proof_ = make_proof();
+  os::let_siblings_access();
+  proof_.number = make_proof();
   RankLine& line = lines_[self_];
-  line.proof.store(proof_, std::memory_order_relaxed);
+  line.proof.store(proof_.number, std::memory_order_relaxed);
   line.proof_at.store(reinterpret_cast<std::uintptr_t>(&proof_), std::memory_order_relaxed);
 }
 
@@ -212,15 +223,42 @@ std::string HostControl::try_to_read() const {
   return {};
 }
 
+// Writes a word to every rank that could be read.
+std::string HostControl::try_to_write() {
+  for (int i = 0; i < ranks_; ++i) {
+    RankLine& line = lines_[i];
+    const std::uint64_t at =
+        line.proof_at.load(std::memory_order_relaxed) + offsetof(Proof, landing);
+    const std::uint64_t word = 1;
+    const os::WritePermit permit =
+        permit_of(robust_word(i, self_), line.proof, line.proof.load(std::memory_order_relaxed));
+    const int error = os::write_process_memory(line.pid.load(std::memory_order_relaxed),
+                                               reinterpret_cast<void*>(at),
+                                               &word,
+                                               sizeof word,
+                                               permit);
+    if (error != 0) {
+      return fmt::format("the kernel does not let it write to the memory of rank {}: {}",
+                         world_rank(i),
+                         std::strerror(error));
+    }
+  }
+  return {};
+}
+
 std::string HostControl::agree_on_single_copy(SingleCopy wanted, base::Deadline deadline) {
-  const std::string reason = wanted == SingleCopy::kNever ? "" : try_to_read();
+  std::string reason = wanted == SingleCopy::kNever ? "" : try_to_read();
   const SingleCopy able = reason.empty() ? wanted : SingleCopy::kNever;
-  lines_[self_].reads.store(1 + static_cast<std::uint32_t>(able), std::memory_order_release);
+  if (able != SingleCopy::kNever) reason = try_to_write();
+  const bool can_write = able != SingleCopy::kNever && reason.empty();
+  const std::uint32_t own = 1 + static_cast<std::uint32_t>(able);
+  lines_[self_].access.store(own | (can_write ? RankLine::kMayWrite : 0),
+                             std::memory_order_release);
   ring_all();
   // All see the same word of a rank that has ended: it writes no other.
   const auto has_said = [this](const RankLine& line) {
     return line.state.load(std::memory_order_acquire) != RankState::kAlive ||
-           line.reads.load(std::memory_order_acquire) != 0;
+           line.access.load(std::memory_order_acquire) != 0;
   };
   const auto have_said = [&] { return std::all_of(lines_, lines_ + ranks_, has_said); };
   while (!have_said() && !deadline.has_passed()) {
@@ -237,14 +275,19 @@ std::string HostControl::agree_on_single_copy(SingleCopy wanted, base::Deadline 
         "memory of others; see its output",
         world_rank(static_cast<int>(silent))));
   }
-  const auto said = [](const RankLine& line) { return line.reads.load(std::memory_order_acquire); };
-  const RankLine& least = *std::min_element(
-      lines_, lines_ + ranks_, [&](const auto& a, const auto& b) { return said(a) < said(b); });
-  // As peers wrote it: out of range, or nothing from one who has ended, is a no.
-  const std::uint32_t agreed = said(least);
-  const bool is_known = agreed == 1 + static_cast<std::uint32_t>(SingleCopy::kWhereQuicker) ||
-                        agreed == 1 + static_cast<std::uint32_t>(SingleCopy::kAlways);
-  single_copy_ = is_known ? static_cast<SingleCopy>(agreed - 1) : SingleCopy::kNever;
+  // As peers wrote it: out of range, or nothing from a rank that has ended, is a no.
+  single_copy_ = SingleCopy::kAlways;
+  may_write_ = true;
+  for (int i = 0; i < ranks_; ++i) {
+    const std::uint32_t said = lines_[i].access.load(std::memory_order_acquire);
+    const std::uint32_t copies = said & ~RankLine::kMayWrite;
+    const bool is_known = copies == 1 + static_cast<std::uint32_t>(SingleCopy::kWhereQuicker) ||
+                          copies == 1 + static_cast<std::uint32_t>(SingleCopy::kAlways);
+    single_copy_ =
+        is_known ? std::min(single_copy_, static_cast<SingleCopy>(copies - 1)) : SingleCopy::kNever;
+    may_write_ = may_write_ && is_known && (said & RankLine::kMayWrite) != 0;
+    if (!is_known) break;
+  }
   return reason;
 }
 
@@ -254,6 +297,26 @@ int HostControl::read_array(int rank, void* to, const void* from, std::size_t by
   // The kernel marks the word before it gives the number to another process.
   const bool is_gone = state(rank) != RankState::kAlive || robust_word(rank, self_).owner_died();
   return is_gone ? ESRCH : error;
+}
+
+int HostControl::write_array(int rank,
+                             void* to,
+                             const void* from,
+                             std::size_t bytes,
+                             const base::Atomic<std::uint64_t>& ticket,
+                             std::uint64_t valid) noexcept {
+  if (state(rank) != RankState::kAlive) return ESRCH;
+  const int error = os::write_process_memory(
+      pid(rank), to, from, bytes, permit_of(robust_word(rank, self_), ticket, valid));
+  return error == ECANCELED ? ESRCH : error;
+}
+
+bool HostControl::may_be_copying(int rank) const noexcept {
+  if (state(rank) != RankState::kAlive) return !os::has_process_ended(pid(rank));
+  using Doing = os::ProcessState::Doing;
+  const Doing doing =
+      os::process_state(pid(rank), lines_[rank].start.load(std::memory_order_relaxed)).doing;
+  return doing != Doing::kStopped && doing != Doing::kTraced;
 }
 
 }  // namespace hocket::control

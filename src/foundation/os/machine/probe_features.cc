@@ -146,33 +146,48 @@ int probe_membarrier() {
   return (commands & MEMBARRIER_CMD_GLOBAL_EXPEDITED) != 0 ? 0 : EOPNOTSUPP;
 }
 
-// Tests between two children of one process, as ranks usually are.
-int probe_single_copy() {
-  auto* found = shared_memory<std::uint64_t>();
-  if (found == nullptr) return errno;
-  constexpr std::uint64_t kWord = 0x686f636b6574;
+// Lets one child copy a word from or to the memory of another, as ranks do that usually are
+// children of one process. `copy` gets the owner's number and the address of its word.
+template <typename Copy>
+int probe_copy(const Copy& copy) {
   std::uint64_t word = 0;
   std::array<int, 2> ready{};
   if (::pipe2(ready.data(), O_CLOEXEC) != 0) return errno;
   const pid_t owner = ::fork();
   if (owner == 0) {
-    let_siblings_read();
-    word = kWord;
+    let_siblings_access();
+    word = 1;
     if (::write(ready[1], "", 1) == 1) ::pause();
     ::_exit(0);
   }
   if (owner < 0) return errno;
   char byte = 0;
   if (::read(ready[0], &byte, 1) != 1) return errno;
-  const pid_t reader = ::fork();
-  if (reader == 0) ::_exit(read_process_memory(owner, found, &word, sizeof word));
-  int status = reader < 0 ? -1 : 0;
-  if (reader > 0) ::waitpid(reader, &status, 0);
+  const pid_t peer = ::fork();
+  if (peer == 0) ::_exit(copy(owner, &word));
+  int status = peer < 0 ? -1 : 0;
+  if (peer > 0) ::waitpid(peer, &status, 0);
   ::kill(owner, SIGKILL);
   ::waitpid(owner, nullptr, 0);
-  if (!WIFEXITED(status)) return EOPNOTSUPP;
-  if (WEXITSTATUS(status) != 0) return WEXITSTATUS(status);
-  return *found == kWord ? 0 : EOPNOTSUPP;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : EOPNOTSUPP;
+}
+
+int probe_single_copy() {
+  return probe_copy([](pid_t owner, std::uint64_t* word) {
+    std::uint64_t found = 0;
+    const int error = read_process_memory(owner, &found, word, sizeof found);
+    return error != 0 || found == 1 ? error : EOPNOTSUPP;
+  });
+}
+
+int probe_copy_by_both_ends() {
+  return probe_copy([](pid_t owner, std::uint64_t* word) {
+    const std::uint64_t sent = 2;
+    const std::uint64_t ticket = 1;
+    const std::uint32_t alive = 0;
+    return write_process_memory(
+        owner, word, &sent, sizeof sent, {.ticket = &ticket, .valid = ticket, .owner = &alive});
+  });
 }
 
 int probe_wipe_on_fork() {
@@ -203,6 +218,10 @@ constexpr std::array kRows{
         probe_single_copy,
         false,
         "long arrays in one copy between ranks; else in two"},
+    Row{"copy by both ends",
+        probe_copy_by_both_ends,
+        false,
+        "both ranks copy parts of a long array; else its reader alone"},
     Row{"wipe on fork", probe_wipe_on_fork, true, "finding forked children"},
 };
 
