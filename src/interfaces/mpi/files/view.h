@@ -4,11 +4,10 @@
 //     view                        the bytes of these, one after the other, counted in etypes
 #pragma once
 
-#include <functional>
 #include <string>
 
 #include "interfaces/mpi/abi.h"
-#include "interfaces/mpi/types/datatype.h"
+#include "interfaces/mpi/types/runs.h"
 
 namespace hocket::mpi {
 
@@ -26,9 +25,7 @@ struct View {
   // Calls `run` with the place in the file and the length of each piece of the view's bytes from
   // `begin` to `end`, in order, until it returns false. Neighbours are merged. Throws if the file
   // cannot be that long.
-  void each_run(std::int64_t begin,
-                std::int64_t end,
-                const std::function<bool(std::int64_t place, std::int64_t length)>& run) const;
+  void each_run(std::int64_t begin, std::int64_t end, const Run& run) const;
 
   // The place in the file of a byte of the view.
   std::int64_t place_of(std::int64_t byte) const;
