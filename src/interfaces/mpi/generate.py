@@ -248,11 +248,14 @@ def scope(f: Function) -> str:
         files = [of[p.type].format(p.name) for p in f.parameters if p.type in of]
         is_open = f.name == "File_open"  # its file is not there yet
         return f"Scope::of({files[0] if files and not is_open else 'MPI_FILE_NULL'})"
+    if f.name == "Win_free":
+        return "Scope{.win = *win}"
     for p in f.parameters:
         if p.type in REPORTING:
             return {
                 "MPI_Comm": f"Scope{{{p.name}}}",
                 "MPI_Session": f"Scope{{.session = {p.name}}}",
+                "MPI_Win": f"Scope{{.win = {p.name}}}",
             }.get(p.type, "Scope{}")
     return "Scope{}"
 

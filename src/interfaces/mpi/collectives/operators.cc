@@ -53,7 +53,8 @@ std::optional<DType> dtype_of_number(Number number, int numbers) {
   return std::nullopt;
 }
 
-// A row of the standard's table: an operator, the classes of types it allows, and hocket's operator.
+// A row of the standard's table: an operator, the classes of types it allows, and hocket's
+// operator.
 struct Allowed {
   std::string_view op;
   bool integer, floating, logical, complex, byte, pair;
@@ -307,6 +308,24 @@ void apply(MPI_Op handle, MPI_Datatype datatype, const void* in, void* inout, st
   type.pack(inout, count, right.data());
   combine_predefined(op, type, left.data(), right.data(), count);
   type.unpack(right.data(), count, inout);
+}
+
+void require_defined(MPI_Op handle, const Datatype& type) {
+  const Op& op = op_of(handle);
+  require(op.predefined >= 0, MPI_ERR_OP, "op is the program's, and must be one of MPI's");
+  if (handle != MPI_REPLACE && handle != MPI_NO_OP) allowed(op, type);
+}
+void combine_packed(MPI_Op op,
+                    const Datatype& type,
+                    const std::byte* left,
+                    std::byte* right,
+                    std::int64_t count) {
+  if (op == MPI_NO_OP) return;
+  if (op == MPI_REPLACE) {
+    std::memcpy(right, left, static_cast<std::size_t>(count * type.size()));
+  } else {
+    combine_predefined(op_of(op), type, left, right, count);
+  }
 }
 
 Called::Called(MPI_Op op, MPI_Datatype type)

@@ -1,6 +1,7 @@
 // Views and positions of files.
 #include <cstring>
 
+#include "interfaces/mpi/communicators.h"
 #include "interfaces/mpi/files/file.h"
 #include "interfaces/mpi/process.h"
 #include "mpi_calls.h"
@@ -69,7 +70,7 @@ void File_set_view(MPI_File fh,
                    MPI_Info) {
   const auto file = file_of(fh);
   View made;
-  agree(*file, [&] { made = made_view(*file, disp, etype, filetype, datarep); });
+  agree(*file->comm, [&] { made = made_view(*file, disp, etype, filetype, datarep); });
   {
     const std::lock_guard lock(file->mutex);
     file->view = std::move(made);
@@ -114,7 +115,7 @@ void File_get_byte_offset(MPI_File fh, MPI_Offset offset, MPI_Offset* disp) {
 void File_seek_shared(MPI_File fh, MPI_Offset offset, int whence) {
   const auto file = file_of(fh);
   std::int64_t place = 0;
-  agree(*file, [&] {
+  agree(*file->comm, [&] {
     require((file->amode & MPI_MODE_SEQUENTIAL) == 0,
             MPI_ERR_UNSUPPORTED_OPERATION,
             "fh was opened as SEQUENTIAL, and cannot be sought");
