@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "hocket/small_floats.h"
 #include "interfaces/mpi/failure.h"
 #include "mpi_calls.h"
 
@@ -40,6 +41,8 @@ std::optional<DType> dtype_of_number(Number number, int numbers) {
       return DType::kUInt64;
     case Number::kFloat16:
       return DType::kFloat16;
+    case Number::kBfloat16:
+      return DType::kBFloat16;
     case Number::kFloat32:
       return DType::kFloat32;
     case Number::kFloat64:
@@ -147,6 +150,10 @@ bool with_number(Number number, F f) {
       return f(std::uint32_t{}), true;
     case Number::kUInt64:
       return f(std::uint64_t{}), true;
+    case Number::kFloat16:
+      return f(float16{}), true;
+    case Number::kBfloat16:
+      return f(bfloat16{}), true;
     case Number::kFloat32:
       return f(float{}), true;
     case Number::kFloat64:
@@ -155,7 +162,6 @@ bool with_number(Number number, F f) {
       return f(static_cast<long double>(0)), true;
     case Number::kBytes:
     case Number::kInt128:
-    case Number::kFloat16:
     case Number::kQuad:
       return false;
   }
@@ -177,8 +183,14 @@ T combined(std::string_view op, T a, T b) {
     if (op == "MPI_SUM") return static_cast<T>(static_cast<U>(a) + static_cast<U>(b));
     return static_cast<T>(std::uint64_t{1} * static_cast<U>(a) * static_cast<U>(b));
   } else {
-    return op == "MPI_SUM" ? a + b : a * b;
+    return static_cast<T>(op == "MPI_SUM" ? a + b : a * b);
   }
+}
+
+// The parts of a complex number; those of 16 bits are computed as float.
+template <typename T>
+std::complex<std::conditional_t<sizeof(T) == 2, float, T>> load_complex(const std::byte* from) {
+  return {load<T>(from), load<T>(from + sizeof(T))};
 }
 
 // Packed elements of one kind: right = left op right.
@@ -190,11 +202,12 @@ bool combine_numbers(std::string_view op,
   return with_number(kind.number, [&]<typename T>(T) {
     for (std::int64_t i = 0; i < count; ++i) {
       if (kind.numbers == 2) {
-        if constexpr (std::is_floating_point_v<T>) {
-          using C = std::complex<T>;
-          const auto place = static_cast<std::size_t>(i) * sizeof(C);
-          const C a = load<C>(left + place), b = load<C>(right + place);
-          store(right + place, op == "MPI_SUM" ? a + b : a * b);
+        if constexpr (!std::is_integral_v<T>) {
+          const auto place = static_cast<std::size_t>(i) * 2 * sizeof(T);
+          const auto a = load_complex<T>(left + place), b = load_complex<T>(right + place);
+          const auto result = op == "MPI_SUM" ? a + b : a * b;
+          store(right + place, static_cast<T>(result.real()));
+          store(right + place + sizeof(T), static_cast<T>(result.imag()));
         }
       } else {
         const auto place = static_cast<std::size_t>(i) * sizeof(T);
@@ -315,11 +328,8 @@ void require_defined(MPI_Op handle, const Datatype& type) {
   require(op.predefined >= 0, MPI_ERR_OP, "op is the program's, and must be one of MPI's");
   if (handle != MPI_REPLACE && handle != MPI_NO_OP) allowed(op, type);
 }
-void combine_packed(MPI_Op op,
-                    const Datatype& type,
-                    const std::byte* left,
-                    std::byte* right,
-                    std::int64_t count) {
+void combine_packed(
+    MPI_Op op, const Datatype& type, const std::byte* left, std::byte* right, std::int64_t count) {
   if (op == MPI_NO_OP) return;
   if (op == MPI_REPLACE) {
     std::memcpy(right, left, static_cast<std::size_t>(count * type.size()));
