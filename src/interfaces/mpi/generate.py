@@ -203,7 +203,7 @@ def core_type(kind: str) -> str:
     if kind.endswith("*") and "function" not in kind:
         return "CountOut"
     if "function" in kind:
-        return "OpFunction"
+        return "ConversionFunction" if "conversion" in kind else "OpFunction"
     return "MPI_Count"
 
 

@@ -14,10 +14,14 @@ namespace hocket::mpi {
 // A value. Offsets of the view are in bytes here, unless a name says etypes.
 struct View {
   std::int64_t displacement = 0;
+  // Of the file's bytes: in external32 these are not the types that the program gave.
   DatatypePtr etype = predefined(Kind::kByte);
   DatatypePtr filetype = etype;
+  DatatypePtr given_etype = etype, given_filetype = etype;
   MPI_Datatype etype_handle = MPI_BYTE, filetype_handle = MPI_BYTE;
   std::string representation = "native";
+
+  bool is_external() const noexcept { return representation == "external32"; }
 
   // Throws unless the types fit together and never go backwards in the file.
   void check() const;

@@ -8,17 +8,17 @@ namespace {
 using Shape = Layout::Shape;
 
 // Packed bytes of a layout. A value.
-struct Range {
+struct PackedRange {
   std::int64_t begin, end;
-  Range within(std::int64_t start, std::int64_t size) const noexcept {
+  PackedRange within(std::int64_t start, std::int64_t size) const noexcept {
     return {std::max<std::int64_t>(begin - start, 0), std::min(end - start, size)};
   }
 };
 
-bool visit(const Layout& layout, std::int64_t base, Range range, const Run& run);
+bool visit(const Layout& layout, std::int64_t base, PackedRange range, const Run& run);
 
 template <typename Place>
-bool visit_bodies(const Layout& body, Range range, const Place& place, const Run& run) {
+bool visit_bodies(const Layout& body, PackedRange range, const Place& place, const Run& run) {
   for (std::int64_t i = range.begin / body.size; i * body.size < range.end; ++i) {
     if (!visit(body, place(i), range.within(i * body.size, body.size), run)) return false;
   }
@@ -35,7 +35,7 @@ auto first_behind(const Parts& parts, std::int64_t begin) {
   return next == parts.begin() ? next : std::prev(next);
 }
 
-bool visit(const Layout& layout, std::int64_t base, Range range, const Run& run) {
+bool visit(const Layout& layout, std::int64_t base, PackedRange range, const Run& run) {
   if (range.begin >= range.end) return true;
   base += layout.offset;
   switch (layout.shape) {
@@ -56,7 +56,7 @@ bool visit(const Layout& layout, std::int64_t base, Range range, const Run& run)
       for (auto piece = first_behind(*layout.pieces, range.begin);
            piece != layout.pieces->end() && piece->start < range.end;
            ++piece) {
-        const Range part = range.within(piece->start, piece->length);
+        const PackedRange part = range.within(piece->start, piece->length);
         if (part.begin >= part.end) continue;
         if (!run(base + piece->offset + part.begin, part.end - part.begin)) return false;
       }
@@ -101,7 +101,10 @@ void each_run(
     return goes_on;
   };
   for (std::int64_t i = begin / size; i * size < end && goes_on; ++i) {
-    visit(type.map().bytes(), base + i * extent, Range{begin, end}.within(i * size, size), merge);
+    visit(type.map().bytes(),
+          base + i * extent,
+          PackedRange{begin, end}.within(i * size, size),
+          merge);
   }
   if (goes_on && length > 0) run(place, length);
 }
