@@ -103,13 +103,15 @@ void combine(
   if (target.bytes() == 0) return;
   require_defined(op, target.type());
   const auto bytes = static_cast<std::size_t>(target.bytes());
-  Scratch old(bytes);
+  std::byte* const in_place = target.in_place();
+  Scratch scratch(in_place == nullptr ? bytes : 0);
+  std::byte* const old = in_place == nullptr ? scratch.data() : in_place;
   const Accumulating turn(window, target.rank());
-  target.read(old.data());
-  if (result != nullptr) std::memcpy(result->data, old.data(), bytes);
+  if (in_place == nullptr) target.read(old);
+  if (result != nullptr) std::memcpy(result->data, old, bytes);
   if (op == MPI_NO_OP) return;
-  combine_packed(op, target.type(), sent.data, old.data(), target.count());
-  target.write(old.data());
+  combine_packed(op, target.type(), sent.data, old, target.count());
+  if (in_place == nullptr) target.write(old);
 }
 
 void accumulate(const AtOrigin& from, const AtTarget& at, MPI_Op op, MPI_Win win) {

@@ -80,6 +80,11 @@ void TargetPiece::fail_to_reach(int error) const {
            std::generic_category().message(error));
 }
 
+std::byte* TargetPiece::in_place() const noexcept {
+  if (here_ == nullptr || !is_dense(*type_)) return nullptr;
+  return here_ + type_->true_lb();
+}
+
 void TargetPiece::read(std::byte* packed) const {
   if (bytes_ == 0) return;
   if (here_ != nullptr) {

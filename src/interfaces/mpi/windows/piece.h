@@ -16,6 +16,8 @@ class TargetPiece {
   std::int64_t bytes() const noexcept { return bytes_; }
   const Datatype& type() const noexcept { return *type_; }
   std::int64_t count() const noexcept { return count_; }
+  // The packed bytes where they are, if they lie in one piece of this process's memory; else null.
+  std::byte* in_place() const noexcept;
   // Copy all of it to or from packed bytes.
   void read(std::byte* packed) const;
   void write(const std::byte* packed) const;
