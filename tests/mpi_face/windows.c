@@ -1,7 +1,11 @@
-// Windows of MPI's standard interface, on any number of ranks. With an argument, rank 1 dies while
-// the others wait in the way that it names.
+// Windows of MPI's standard interface, on any number of ranks. The argument says how:
+//   threads  several threads of each rank use a window as well
+//   refused  the system forbids processes to reach each other's memory
+//   hosts    the ranks are on several hosts
+// With another one, rank 1 dies while the others wait in the way that it names.
 #define _GNU_SOURCE
 #include <mpi.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -551,6 +555,58 @@ static void test_refused(void) {
   FAILS(MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win), expected);
 }
 
+// Across hosts no window can be made, which all ranks hear; on each host one can.
+static void test_hosts(void) {
+  MPI_Win win;
+  MPI_Comm here;
+  int number = 0, *base = NULL;
+  const int expected = MPI_ERR_UNSUPPORTED_OPERATION;
+  FAILS(MPI_Win_create(&number, 4, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win), expected);
+  FAILS(MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win), expected);
+  FAILS(MPI_Win_allocate(4, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win), expected);
+  FAILS(MPI_Win_allocate_shared(4, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win), expected);
+  OK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here));
+  OK(MPI_Win_allocate_shared(4, 1, MPI_INFO_NULL, here, &base, &win));
+  OK(MPI_Win_fence(0, win));
+  OK(MPI_Win_free(&win));
+  OK(MPI_Comm_free(&here));
+}
+
+// Threads of all ranks change one number, and read others, in one window.
+enum { kThreads = 3, kTurns = 200 };
+static struct window shared_by_threads;
+static void* count(void* argument) {
+  const struct window* w = &shared_by_threads;
+  const int one = 1, own = 1 + (int)(intptr_t)argument;
+  int found = -1, last = -1;
+  for (int i = 0; i < kTurns; ++i) {
+    OK(MPI_Fetch_and_op(&one, &found, MPI_INT, 0, place(w, 0, 0), MPI_SUM, w->win));
+    CHECK(found > last);
+    last = found;
+    OK(MPI_Put(&i, 1, MPI_INT, rank, place(w, rank, own), 1, MPI_INT, w->win));
+    OK(MPI_Win_flush(rank, w->win));
+    OK(MPI_Get(&found, 1, MPI_INT, rank, place(w, rank, own), 1, MPI_INT, w->win));
+    CHECK(found == i);
+  }
+  return NULL;
+}
+static void test_threads(void) {
+  for (int kind = 0; kind < kFlavors; ++kind) {
+    pthread_t threads[kThreads];
+    struct window* w = &shared_by_threads;
+    *w = opened(kind);
+    OK(MPI_Win_lock_all(0, w->win));
+    for (int i = 0; i < kThreads; ++i) {
+      CHECK(pthread_create(&threads[i], NULL, count, (void*)(intptr_t)i) == 0);
+    }
+    for (int i = 0; i < kThreads; ++i) CHECK(pthread_join(threads[i], NULL) == 0);
+    OK(MPI_Win_unlock_all(w->win));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    CHECK(rank != 0 || w->own[0] == kThreads * kTurns * size);
+    closed(w);
+  }
+}
+
 static void sum(void* in, void* inout, int* length, MPI_Datatype* type) {
   (void)in, (void)inout, (void)length, (void)type;
 }
@@ -724,7 +780,14 @@ int main(int argc, char** argv) {
   OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  if (argc > 1 && !threads && !refused) test_death(argv[1]);
+  const int hosts = argc > 1 && strcmp(argv[1], "hosts") == 0;
+  if (argc > 1 && !threads && !refused && !hosts) test_death(argv[1]);
+  if (hosts) {
+    test_hosts();
+    OK(MPI_Finalize());
+    return 0;
+  }
+  if (threads) test_threads();
   if (refused) test_refused();
   for (int kind = 0; kind < kFlavors; ++kind) {
     if (refused && (kind == 0 || kind == 3)) continue;
