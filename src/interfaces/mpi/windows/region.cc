@@ -29,8 +29,15 @@ struct Place {
        "cannot share the memory of a window: " + std::generic_category().message(error));
 }
 
+// Some systems require the second flag (sysctl vm.memfd_noexec). Kernels before 6.3 do not know it.
+int make_memfd() {
+  constexpr unsigned kNoExecSeal = 8;
+  const int made = ::memfd_create("hocket-window", MFD_CLOEXEC | kNoExecSeal);
+  return made < 0 && errno == EINVAL ? ::memfd_create("hocket-window", MFD_CLOEXEC) : made;
+}
+
 Descriptor create(std::int64_t bytes, Place& place) {
-  Descriptor made(::memfd_create("hocket-window", MFD_CLOEXEC));
+  Descriptor made(make_memfd());
   struct stat found {};
   if (made.get() < 0 || ::ftruncate(made.get(), bytes) != 0 || ::fstat(made.get(), &found) != 0) {
     place.error = errno;
