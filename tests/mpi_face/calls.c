@@ -364,6 +364,78 @@ static void test_errors(void) {
   }
 }
 
+// The tool interface has nothing, and says so.
+static void test_tool(void) {
+  int provided = -1, count = -1, index = -1, length = 0;
+  MPI_T_pvar_session session = MPI_T_PVAR_SESSION_NULL, kept;
+  MPI_T_pvar_handle handle = MPI_T_PVAR_HANDLE_NULL;
+  CHECK(MPI_T_cvar_get_num(&count) == MPI_T_ERR_NOT_INITIALIZED);
+  CHECK(MPI_T_finalize() == MPI_T_ERR_NOT_INITIALIZED);
+  CHECK(MPI_T_init_thread(MPI_THREAD_MULTIPLE, &provided) == MPI_SUCCESS);
+  CHECK(provided == MPI_THREAD_MULTIPLE);
+  CHECK(MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) == MPI_SUCCESS);
+  CHECK(MPI_T_finalize() == MPI_SUCCESS);
+  CHECK(MPI_T_pvar_session_create(&session) == MPI_SUCCESS && session != MPI_T_PVAR_SESSION_NULL);
+  kept = session;
+  int counts[6];
+  const struct {
+    int found, expected;
+  } rows[] = {
+      {MPI_T_cvar_get_num(&counts[0]), MPI_SUCCESS},
+      {MPI_T_pvar_get_num(&counts[1]), MPI_SUCCESS},
+      {MPI_T_category_get_num(&counts[2]), MPI_SUCCESS},
+      {MPI_T_event_get_num(&counts[3]), MPI_SUCCESS},
+      {MPI_T_source_get_num(&counts[4]), MPI_SUCCESS},
+      {MPI_T_category_changed(&counts[5]), MPI_SUCCESS},
+      {MPI_T_cvar_get_num(NULL), MPI_T_ERR_INVALID},
+      {MPI_T_cvar_get_index("eager_limit", &index), MPI_T_ERR_INVALID_NAME},
+      {MPI_T_pvar_get_index("unexpected", MPI_T_PVAR_CLASS_LEVEL, &index), MPI_T_ERR_INVALID_NAME},
+      {MPI_T_category_get_info(0, NULL, &length, NULL, &length, &count, &count, &count),
+       MPI_T_ERR_INVALID_INDEX},
+      {MPI_T_pvar_handle_alloc(session, 0, NULL, &handle, &count), MPI_T_ERR_INVALID_INDEX},
+      {MPI_T_pvar_handle_alloc(MPI_T_PVAR_SESSION_NULL, 0, NULL, &handle, &count),
+       MPI_T_ERR_INVALID_SESSION},
+      {MPI_T_pvar_start(session, MPI_T_PVAR_ALL_HANDLES), MPI_SUCCESS},
+      {MPI_T_pvar_stop(session, MPI_T_PVAR_ALL_HANDLES), MPI_SUCCESS},
+      {MPI_T_pvar_reset(session, handle), MPI_T_ERR_INVALID_HANDLE},
+      {MPI_T_pvar_read(session, handle, &count), MPI_T_ERR_INVALID_HANDLE},
+      {MPI_T_cvar_read(MPI_T_CVAR_HANDLE_NULL, &count), MPI_T_ERR_INVALID_HANDLE},
+      {MPI_T_pvar_session_free(&session), MPI_SUCCESS},
+      {MPI_T_pvar_session_free(&kept), MPI_T_ERR_INVALID_SESSION},
+      {MPI_T_finalize(), MPI_SUCCESS},
+      {MPI_T_cvar_get_num(&count), MPI_T_ERR_NOT_INITIALIZED},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+    if (rows[i].found != rows[i].expected) fprintf(stderr, "row %zu\n", i);
+    CHECK(rows[i].found == rows[i].expected);
+  }
+  for (int i = 0; i < 6; ++i) CHECK(counts[i] == 0);
+  CHECK(session == MPI_T_PVAR_SESSION_NULL);
+}
+
+// Numbers of 16 bits, by their bits: 1.5 and 2 are 3e00 and 4000 as IEEE's, and 3fc0 and 4000 else.
+static void test_small_floats(void) {
+  const unsigned short halves[2] = {0x3e00, 0x4000};
+  unsigned short found[2] = {0x4000, 0x3e00};
+  CHECK(MPI_Reduce_local(halves, found, 2, MPI_REAL2, MPI_SUM) == MPI_SUCCESS);
+  CHECK(found[0] == 0x4300 && found[1] == 0x4300);  // 3.5
+  unsigned short complex[2] = {0x3e00, 0x4000};     // (1.5 + 2i) squared is -1.75 + 6i
+  CHECK(MPI_Reduce_local(halves, complex, 1, MPI_COMPLEX4, MPI_PROD) == MPI_SUCCESS);
+  CHECK(complex[0] == 0xbf00 && complex[1] == 0x4600);
+#ifdef MPIX_C_FLOAT16
+  const unsigned short brains[2] = {0x3fc0, 0x4000};
+  unsigned short largest[2] = {0x4000, 0x3fc0};
+  CHECK(MPI_Reduce_local(brains, largest, 2, MPIX_BFLOAT16, MPI_MAX) == MPI_SUCCESS);
+  CHECK(largest[0] == 0x4000 && largest[1] == 0x4000);
+  unsigned short sum = 0x3c00;  // 1
+  int bytes = 0;
+  CHECK(MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPIX_C_FLOAT16, MPI_PROD, MPI_COMM_WORLD) ==
+        MPI_SUCCESS);
+  CHECK(sum == 0x3c00);
+  CHECK(MPI_Type_size(MPIX_BFLOAT16, &bytes) == MPI_SUCCESS && bytes == 2);
+#endif
+}
+
 // A rank that dies is named to those that wait for it.
 static void test_death(void) {
   CHECK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN) == MPI_SUCCESS);
@@ -401,6 +473,8 @@ int main(int argc, char** argv) {
   test_synchronous();
   test_partitioned();
   test_sessions();
+  test_tool();
+  test_small_floats();
   CHECK(MPI_Finalize() == MPI_SUCCESS);
   return 0;
 }

@@ -301,6 +301,7 @@ void expect_external32(const Pair& made, Maker& maker) {
     size += facts_of(entry.kind).numbers * facts_of(entry.kind).external_bytes;
   }
   ASSERT_EQ(made.type->external32_size(2).value(), 2 * size);
+  ASSERT_EQ(in_external32(made.type).value()->size(), size);
   if (made.map.overlaps()) return;
   Buffer buffer(made.map, 1);
   for (const model::Entry& entry : made.map.entries) {
@@ -324,6 +325,19 @@ void expect_external32(const Pair& made, Maker& maker) {
   made.type->unpack_external32(external.data(), 1, back.user());
   const auto ours = made.map.pack(back.user(), 1), theirs = made.map.pack(buffer.user(), 1);
   ASSERT_EQ(ours, theirs);
+
+  // A part has the elements that are whole in it.
+  const std::int64_t cut = maker.between(0, size);
+  std::int64_t place = 0, whole = 0;
+  for (const model::Entry& entry : made.map.entries) {
+    place += facts_of(entry.kind).numbers * facts_of(entry.kind).external_bytes;
+    if (place > cut) break;
+    whole += size_of(entry.kind);
+  }
+  Buffer part(made.map, 1);
+  ASSERT_EQ(made.type->unpack_external32_part(external.data(), cut, 1, part.user()), whole);
+  const auto packed = made.map.pack(part.user(), 1);
+  ASSERT_TRUE(std::equal(packed.begin(), packed.begin() + whole, theirs.begin()));
 }
 
 TEST(MpiDatatype, RandomTypesAreAsTheStandardDefinesThem) {

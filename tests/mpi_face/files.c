@@ -128,6 +128,73 @@ static void test_irregular_views(void) {
   OK(MPI_File_close(&file));
 }
 
+// Files in external32 are big-endian, and a long has 4 bytes in them. The first rank writes.
+static void test_external32(void) {
+  MPI_File file = opened(MPI_MODE_RDWR | MPI_MODE_CREATE);
+  OK(MPI_File_set_size(file, 0));
+  MPI_Datatype every_second, records, kinds[2] = {MPI_LONG, MPI_CHAR};
+  const int blocks[2] = {1, 1};
+  const MPI_Aint displacements[2] = {0, sizeof(long)};
+  OK(MPI_Type_vector(2, 1, 2, MPI_LONG, &every_second));
+  OK(MPI_Type_create_resized(every_second, 0, 16, &every_second));
+  OK(MPI_Type_commit(&every_second));
+  OK(MPI_Type_create_struct(2, blocks, displacements, kinds, &records));
+  OK(MPI_Type_commit(&records));
+  OK(MPI_File_set_view(file, 2, MPI_LONG, every_second, "external32", MPI_INFO_NULL));
+  MPI_Aint extent = 0;
+  OK(MPI_File_get_type_extent(file, MPI_LONG, &extent));
+  CHECK(extent == 4);
+  OK(MPI_File_get_type_extent(file, every_second, &extent));
+  CHECK(extent == 16);
+  MPI_Offset place = 0;
+  MPI_Datatype etype, filetype;
+  char representation[MPI_MAX_DATAREP_STRING];
+  OK(MPI_File_get_view(file, &place, &etype, &filetype, representation));
+  CHECK(place == 2 && etype == MPI_LONG && strcmp(representation, "external32") == 0);
+  MPI_Aint lb = 0;
+  OK(MPI_Type_get_extent(filetype, &lb, &extent));
+  CHECK(extent == 16);
+
+  const long sent[3] = {1, -2, 0x01020304}, too_long = 1L << 40;
+  MPI_Status status;
+  if (rank == 0) {
+    OK(MPI_File_write_at(file, 0, sent, 3, MPI_LONG, &status));
+    CHECK(counted(&status, MPI_LONG) == 3);
+    FAILS(MPI_File_write_at(file, 0, &too_long, 1, MPI_LONG, &status), MPI_ERR_CONVERSION);
+  }
+  OK(MPI_File_sync(file));
+  OK(MPI_Barrier(MPI_COMM_WORLD));
+  long found[5] = {7, 7, 7, 7, 7};
+  OK(MPI_File_read_at(file, 1, found, 5, MPI_LONG, &status));  // there are two
+  CHECK(counted(&status, MPI_LONG) == 2);
+  CHECK(found[0] == -2 && found[1] == 0x01020304 && found[2] == 7);
+  OK(MPI_File_get_byte_offset(file, 2, &place));
+  CHECK(place == 18);
+  OK(MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL));
+  const unsigned char expected[22] = {0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 255, 255, 255, 254,
+                                      0, 0, 0, 0, 1, 2, 3, 4};
+  unsigned char bytes[30];
+  OK(MPI_File_read_at(file, 0, bytes, 30, MPI_BYTE, &status));
+  CHECK(counted(&status, MPI_BYTE) == 22 && memcmp(bytes, expected, 22) == 0);
+  OK(MPI_Barrier(MPI_COMM_WORLD));
+
+  // Records of several kinds, of which the file ends within the last.
+  struct {
+    long number;
+    char letter;
+  } written[2] = {{258, 'a'}, {-1, 'b'}}, read[2] = {{0, 0}, {0, 'x'}};
+  OK(MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "external32", MPI_INFO_NULL));
+  if (rank == 0) OK(MPI_File_write_at(file, 0, written, 2, records, &status));
+  OK(MPI_File_set_size(file, 9));
+  OK(MPI_File_read_at_all(file, 0, read, 2, records, &status));
+  CHECK(counted(&status, MPI_BYTE) == 2 * (int)sizeof(long) + 1);
+  CHECK(read[0].number == 258 && read[0].letter == 'a');
+  CHECK(read[1].number == -1 && read[1].letter == 'x');
+  OK(MPI_Type_free(&records));
+  OK(MPI_Type_free(&every_second));
+  OK(MPI_File_close(&file));
+}
+
 static void test_shared_position(void) {
   MPI_File file = opened(MPI_MODE_RDWR);
   OK(MPI_File_set_size(file, 0));
@@ -224,7 +291,7 @@ static void test_errors(void) {
   FAILS(MPI_File_get_byte_offset(file, INT64_MAX, &place), MPI_ERR_ARG);
   FAILS(MPI_File_set_view(file, -5, MPI_INT, MPI_INT, "native", MPI_INFO_NULL), MPI_ERR_ARG);
   FAILS(MPI_File_set_view(file, 0, MPI_INT, MPI_SHORT, "native", MPI_INFO_NULL), MPI_ERR_TYPE);
-  FAILS(MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "external32", MPI_INFO_NULL),
+  FAILS(MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "external64", MPI_INFO_NULL),
         MPI_ERR_UNSUPPORTED_DATAREP);
   OK(MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "native", MPI_INFO_NULL));
   FAILS(MPI_File_read_at(file, 0, &number, 1, MPI_SHORT, MPI_STATUS_IGNORE), MPI_ERR_TYPE);
@@ -238,6 +305,33 @@ static void test_errors(void) {
   FAILS(MPI_File_seek(file, -1, MPI_SEEK_SET), MPI_ERR_ARG);
   CHECK(told == MPI_ERR_ARG);
   OK(MPI_Errhandler_free(&handler));
+  OK(MPI_File_close(&file));
+}
+
+static int convert(void* user, MPI_Datatype type, int count, void* file, MPI_Offset place, void* extra) {
+  (void)user, (void)type, (void)count, (void)file, (void)place, (void)extra;
+  return MPI_SUCCESS;
+}
+static int extent_of(MPI_Datatype type, MPI_Aint* extent, void* extra) {
+  MPI_Aint lb = 0;
+  (void)extra;
+  return MPI_Type_get_extent(type, &lb, extent);
+}
+
+// A representation of the program that converts nothing is like the native one.
+static void test_representations(void) {
+  OK(MPI_Register_datarep("plain", MPI_CONVERSION_FN_NULL, MPI_CONVERSION_FN_NULL, extent_of, NULL));
+  OK(MPI_Register_datarep("other", convert, convert, extent_of, NULL));
+  const char* const taken[] = {"plain", "other", "native", "external32"};
+  for (int i = 0; i < 4; ++i) {
+    FAILS(MPI_Register_datarep(taken[i], MPI_CONVERSION_FN_NULL, MPI_CONVERSION_FN_NULL, extent_of,
+                               NULL),
+          MPI_ERR_DUP_DATAREP);
+  }
+  MPI_File file = opened(MPI_MODE_RDWR);
+  OK(MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "plain", MPI_INFO_NULL));
+  FAILS(MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "other", MPI_INFO_NULL),
+        MPI_ERR_UNSUPPORTED_DATAREP);
   OK(MPI_File_close(&file));
 }
 
@@ -272,9 +366,11 @@ int main(int argc, char** argv) {
   if (argc > 2) test_death();
   test_views();
   test_irregular_views();
+  test_external32();
   test_shared_position();
   test_atomicity();
   test_errors();
+  test_representations();
   test_close();
   OK(MPI_Finalize());
   return 0;

@@ -1,5 +1,6 @@
-// Attributes: what programs hang on communicators and types.
+// Attributes: what programs hang on communicators, types and windows.
 #include "interfaces/mpi/communicators.h"
+#include "interfaces/mpi/windows/window.h"
 #include "mpi_calls.h"
 
 namespace hocket::mpi {
@@ -8,11 +9,13 @@ int last_used_code();
 
 namespace {
 
-std::shared_ptr<Keyval> keyval_of(int keyval, bool of_types) {
+using Of = Keyval::Of;
+
+std::shared_ptr<Keyval> keyval_of(int keyval, Of of) {
   Process& p = process();
   const std::lock_guard lock(p.keyvals_mutex);
   const auto found = p.keyvals.find(keyval);
-  require(found != p.keyvals.end() && found->second->of_types == of_types,
+  require(found != p.keyvals.end() && found->second->of == of,
           MPI_ERR_KEYVAL,
           "keyval is none of this kind");
   return found->second;
@@ -24,8 +27,8 @@ int add(Keyval made) {
   p.keyvals[p.next_keyval] = std::make_shared<Keyval>(made);
   return p.next_keyval++;
 }
-void free_keyval(int* keyval, bool of_types) {
-  keyval_of(*keyval, of_types);
+void free_keyval(int* keyval, Of of) {
+  keyval_of(*keyval, of);
   Process& p = process();
   const std::lock_guard lock(p.keyvals_mutex);
   p.keyvals.erase(*keyval);
@@ -46,6 +49,12 @@ void drop(const Attribute& attribute, MPI_Datatype handle, int keyval, bool) {
   const Keyval& k = *attribute.keyval;
   if (k.drop_of_type != MPI_TYPE_NULL_DELETE_FN) {
     check(k.drop_of_type(handle, keyval, attribute.value, k.extra_state));
+  }
+}
+void drop(const Attribute& attribute, const Window& window, int keyval) {
+  const Keyval& k = *attribute.keyval;
+  if (k.drop_of_win != MPI_WIN_NULL_DELETE_FN) {
+    check(k.drop_of_win(window.handle, keyval, attribute.value, k.extra_state));
   }
 }
 
@@ -117,6 +126,14 @@ void delete_attributes(Type& of, MPI_Datatype handle) {
   }
 }
 
+void delete_attributes(Window& of) {
+  while (!of.attributes.empty()) {
+    const auto last = std::prev(of.attributes.end());
+    drop(last->second, of, last->first);
+    of.attributes.erase(last);
+  }
+}
+
 }  // namespace hocket::mpi
 
 namespace hocket::mpi::call {
@@ -127,10 +144,10 @@ void Comm_create_keyval(MPI_Comm_copy_attr_function* copy,
                         void* extra_state) {
   *keyval = add({.copy = copy, .drop = drop, .extra_state = extra_state});
 }
-void Comm_free_keyval(int* keyval) { free_keyval(keyval, false); }
+void Comm_free_keyval(int* keyval) { free_keyval(keyval, Of::kComms); }
 void Comm_set_attr(MPI_Comm comm, int keyval, void* value) {
   Comm& of = comm_of(comm);
-  const auto key = keyval_of(keyval, false);
+  const auto key = keyval_of(keyval, Of::kComms);
   if (const auto old = of.attributes.find(keyval); old != of.attributes.end()) {
     drop(old->second, comm, keyval);
   }
@@ -143,14 +160,14 @@ void Comm_get_attr(MPI_Comm comm, int keyval, void* value, int* flag) {
     *flag = 1;
     return;
   }
-  keyval_of(keyval, false);
+  keyval_of(keyval, Of::kComms);
   const auto found = of.attributes.find(keyval);
   *flag = found != of.attributes.end();
   if (*flag) *static_cast<void**>(value) = found->second.value;
 }
 void Comm_delete_attr(MPI_Comm comm, int keyval) {
   Comm& of = comm_of(comm);
-  keyval_of(keyval, false);
+  keyval_of(keyval, Of::kComms);
   const auto found = of.attributes.find(keyval);
   require(found != of.attributes.end(), MPI_ERR_KEYVAL, "comm has no such attribute");
   drop(found->second, comm, keyval);
@@ -174,12 +191,12 @@ void Type_create_keyval(MPI_Type_copy_attr_function* copy,
                         int* keyval,
                         void* extra_state) {
   *keyval = add(
-      {.of_types = true, .copy_of_type = copy, .drop_of_type = drop, .extra_state = extra_state});
+      {.of = Of::kTypes, .copy_of_type = copy, .drop_of_type = drop, .extra_state = extra_state});
 }
-void Type_free_keyval(int* keyval) { free_keyval(keyval, true); }
+void Type_free_keyval(int* keyval) { free_keyval(keyval, Of::kTypes); }
 void Type_set_attr(MPI_Datatype datatype, int keyval, void* value) {
   Type& of = type_object(datatype);
-  const auto key = keyval_of(keyval, true);
+  const auto key = keyval_of(keyval, Of::kTypes);
   if (const auto old = of.attributes.find(keyval); old != of.attributes.end()) {
     drop(old->second, datatype, keyval, true);
   }
@@ -187,18 +204,54 @@ void Type_set_attr(MPI_Datatype datatype, int keyval, void* value) {
 }
 void Type_get_attr(MPI_Datatype datatype, int keyval, void* value, int* flag) {
   Type& of = type_object(datatype);
-  keyval_of(keyval, true);
+  keyval_of(keyval, Of::kTypes);
   const auto found = of.attributes.find(keyval);
   *flag = found != of.attributes.end();
   if (*flag) *static_cast<void**>(value) = found->second.value;
 }
 void Type_delete_attr(MPI_Datatype datatype, int keyval) {
   Type& of = type_object(datatype);
-  keyval_of(keyval, true);
+  keyval_of(keyval, Of::kTypes);
   const auto found = of.attributes.find(keyval);
   require(found != of.attributes.end(), MPI_ERR_KEYVAL, "datatype has no such attribute");
   drop(found->second, datatype, keyval, true);
   of.attributes.erase(keyval);
+}
+
+void Win_create_keyval(MPI_Win_copy_attr_function*,
+                       MPI_Win_delete_attr_function* drop,
+                       int* keyval,
+                       void* extra_state) {
+  *keyval = add({.of = Of::kWindows, .drop_of_win = drop, .extra_state = extra_state});
+}
+void Win_free_keyval(int* keyval) { free_keyval(keyval, Of::kWindows); }
+void Win_set_attr(MPI_Win win, int keyval, void* value) {
+  const auto of = window_of(win);
+  const auto key = keyval_of(keyval, Of::kWindows);
+  if (const auto old = of->attributes.find(keyval); old != of->attributes.end()) {
+    drop(old->second, *of, keyval);
+  }
+  of->attributes[keyval] = {key, value};
+}
+void Win_get_attr(MPI_Win win, int keyval, void* value, int* flag) {
+  const auto of = window_of(win);
+  if (const auto found = of->predefined_attribute(keyval)) {
+    *static_cast<void**>(value) = *found;
+    *flag = 1;
+    return;
+  }
+  keyval_of(keyval, Of::kWindows);
+  const auto found = of->attributes.find(keyval);
+  *flag = found != of->attributes.end();
+  if (*flag) *static_cast<void**>(value) = found->second.value;
+}
+void Win_delete_attr(MPI_Win win, int keyval) {
+  const auto of = window_of(win);
+  keyval_of(keyval, Of::kWindows);
+  const auto found = of->attributes.find(keyval);
+  require(found != of->attributes.end(), MPI_ERR_KEYVAL, "win has no such attribute");
+  drop(found->second, *of, keyval);
+  of->attributes.erase(keyval);
 }
 
 }  // namespace hocket::mpi::call

@@ -1,4 +1,5 @@
-// Parameter types of functions behind two exported ones, one with int counts and one with large ones.
+// Parameter types of functions behind two exported ones, one with int counts and one with large
+// ones.
 #pragma once
 
 #include <cstdint>
@@ -64,6 +65,15 @@ struct OpFunction {
   OpFunction(MPI_User_function_c* f) noexcept : wide(f) {}  // NOLINT
   MPI_User_function* narrow = nullptr;
   MPI_User_function_c* wide = nullptr;
+};
+
+// A value: a function of a data representation, of one form or the other.
+struct ConversionFunction {
+  ConversionFunction(MPI_Datarep_conversion_function* f) noexcept : narrow(f) {}  // NOLINT
+  ConversionFunction(MPI_Datarep_conversion_function_c* f) noexcept : wide(f) {}  // NOLINT
+  bool is_null() const noexcept { return narrow == nullptr && wide == nullptr; }
+  MPI_Datarep_conversion_function* narrow = nullptr;
+  MPI_Datarep_conversion_function_c* wide = nullptr;
 };
 
 }  // namespace hocket::mpi

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "interfaces/mpi/collectives/collective.h"
 #include "interfaces/mpi/entry.h"
 #include "interfaces/mpi/join.h"
 #include "mpi_calls.h"
@@ -117,6 +118,37 @@ std::shared_ptr<Comm> duplicate(Comm& parent) {
   if (made->topology != nullptr) make_inner(*made);
   made->info = std::make_shared<Info>(*parent.info);
   return made;
+}
+
+void agree(Comm& comm, const std::function<void()>& act) {
+  int code = MPI_SUCCESS;
+  try {
+    act();
+  } catch (...) {
+    code = code_of_caught();
+  }
+  std::int32_t of_any = class_of(code);
+  const ArrayView all(&of_any, 1, DType::kInt32);
+  const ReduceOptions largest{.op = ReduceOp::kMax};
+  Pending pending = run(
+      How::kBlocking,
+      comm,
+      [&] { comm.net->all_reduce(all, largest); },
+      [&] { return comm.net->all_reduce_async(all, largest); },
+      {});
+  pending.wait();
+  if (code != MPI_SUCCESS) throw Failure{code};
+  require(of_any == MPI_SUCCESS, of_any, "the call failed on another rank");
+}
+bool is_on_one_host(const Comm& comm) {
+  const auto hosts = comm.net->hosts();
+  return std::all_of(hosts.begin(), hosts.end(), [&](int host) { return host == hosts[0]; });
+}
+const Info* hints_of(MPI_Info handle) {
+  if (handle == MPI_INFO_NULL) return nullptr;
+  const Info* found = process().infos.find(handle);
+  require(found != nullptr, MPI_ERR_INFO, "info is no info object");
+  return found;
 }
 
 void add_first_communicators(Process& p) {

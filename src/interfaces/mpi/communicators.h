@@ -1,6 +1,7 @@
 // Making communicators, and what they hold beside ranks.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -15,6 +16,12 @@ MPI_Comm publish(std::shared_ptr<Comm> made);
 std::shared_ptr<Comm> split(Comm& parent, int color, int key);
 std::shared_ptr<Comm> duplicate(Comm& parent);
 void make_inner(Comm& comm);
+
+// Makes all ranks wait for each other. If `act` threw on one, all throw an error of that class.
+void agree(Comm& comm, const std::function<void()>& act);
+bool is_on_one_host(const Comm& comm);
+// Returns what a program gave as hints; null for MPI_INFO_NULL. Throws MPI_ERR_INFO.
+const Info* hints_of(MPI_Info handle);
 
 void copy_attributes(Comm& from, Comm& to);
 void delete_attributes(Comm& of);

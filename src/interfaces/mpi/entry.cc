@@ -8,6 +8,7 @@
 #include "hocket/exit.h"
 #include "interfaces/mpi/communicators.h"
 #include "interfaces/mpi/files/file.h"
+#include "interfaces/mpi/windows/window.h"
 #include "mpi_calls.h"
 
 namespace hocket::mpi {
@@ -50,7 +51,9 @@ int tell_handler(const char* function, const Scope& scope, int code) {
   }
   const auto session = p.sessions.share(scope.session);
   const auto comm = comm_told(scope);
+  const auto window = windows().share(scope.win);
   const auto handler = scope.is_of_file     ? errhandler_of(scope.file)
+                       : window != nullptr  ? window->errhandler
                        : session != nullptr ? session->errhandler
                                             : comm->errhandler;
   switch (handler->kind) {
@@ -61,6 +64,9 @@ int tell_handler(const char* function, const Scope& scope, int code) {
       if (scope.is_of_file) {
         MPI_File handle = scope.file;
         handler->of_file(&handle, &told);
+      } else if (window != nullptr) {
+        MPI_Win handle = scope.win;
+        handler->of_win(&handle, &told);
       } else if (session != nullptr) {
         MPI_Session handle = scope.session;
         handler->of_sessions(&handle, &told);

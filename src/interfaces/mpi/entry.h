@@ -18,6 +18,7 @@ struct Scope {
   bool is_of_file = false;
   MPI_File file = MPI_FILE_NULL;
   MPI_Session session = MPI_SESSION_NULL;
+  MPI_Win win = MPI_WIN_NULL;
   static Scope of(MPI_File file) noexcept { return {MPI_COMM_NULL, true, file}; }
 };
 

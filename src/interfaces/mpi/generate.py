@@ -203,7 +203,7 @@ def core_type(kind: str) -> str:
     if kind.endswith("*") and "function" not in kind:
         return "CountOut"
     if "function" in kind:
-        return "OpFunction"
+        return "ConversionFunction" if "conversion" in kind else "OpFunction"
     return "MPI_Count"
 
 
@@ -227,7 +227,7 @@ def calls_header(interface: Interface) -> str:
     lines = ["// What src/interfaces/mpi has for the functions that are carried. Made by generate.py.",
              "#pragma once", '#include "interfaces/mpi/call_types.h"', "namespace hocket::mpi::call {"]
     for f in interface.functions:
-        if f.mark == "-":
+        if f.mark == "-" or f.name.startswith("T_"):
             continue
         parameters = begins(f) if f.mark == "*" else list(f.parameters)
         listed = [replace(p, type=core_type(p.type)).declared for p in parameters]
@@ -248,11 +248,14 @@ def scope(f: Function) -> str:
         files = [of[p.type].format(p.name) for p in f.parameters if p.type in of]
         is_open = f.name == "File_open"  # its file is not there yet
         return f"Scope::of({files[0] if files and not is_open else 'MPI_FILE_NULL'})"
+    if f.name == "Win_free":
+        return "Scope{.win = *win}"
     for p in f.parameters:
         if p.type in REPORTING:
             return {
                 "MPI_Comm": f"Scope{{{p.name}}}",
                 "MPI_Session": f"Scope{{.session = {p.name}}}",
+                "MPI_Win": f"Scope{{.win = {p.name}}}",
             }.get(p.type, "Scope{}")
     return "Scope{}"
 
@@ -272,8 +275,26 @@ def lengths_of(f: Function) -> str:
     return "lengths_among_all(comm, sendbuf)"
 
 
+def tool_body(f: Function) -> str:
+    """A call of the tool interface, which has no variables, events and categories."""
+    names = ", ".join(p.name for p in f.parameters)
+    if f.mark == "+":
+        return f"return tool::{f.name[2:]}({names});"
+    first = f.parameters[0]
+    if f.name.endswith("_get_num"):
+        return f"return tool::give_none({names});"
+    if first.type == "MPI_T_pvar_session":
+        if f.name == "T_pvar_handle_alloc":
+            return "return tool::refuse_in(session, MPI_T_ERR_INVALID_INDEX);"
+        return "return tool::refuse_in(session, MPI_T_ERR_INVALID_HANDLE);"
+    codes = {"int": "INDEX", "const char*": "NAME"}
+    return f"return tool::refuse(MPI_T_ERR_INVALID_{codes.get(first.type, 'HANDLE')});"
+
+
 def body(f: Function, own: Function, family: dict[str, tuple[Function, str]]) -> str:
     """`f`: the row of the table; `own`: the form of it that is exported."""
+    if f.name.startswith("T_"):
+        return tool_body(f)
     name = f'"MPI_{own.name}"'
     if f.name in family:
         begun, form = family[f.name]
@@ -291,8 +312,6 @@ def body(f: Function, own: Function, family: dict[str, tuple[Function, str]]) ->
         return (f"return guarded({name}, {scope(own)}, [&] {{ {lengths}hand_out_persistent(request, "
                 f"[={copies}] {{ return {call}; }}, {scope(own)}); }});")
     if f.mark == "-":
-        if f.name.startswith("T_"):
-            return "return MPI_T_ERR_NOT_SUPPORTED;" if own.result == "int" else "return 0;"
         return f"return not_carried({name}, {scope(own)});"
     names = ", ".join(p.name for p in own.parameters if p.name)
     if f.mark == "*":
@@ -313,7 +332,7 @@ def entry(own: Function, text: str) -> str:
 
 def entries(interface: Interface, abi: str) -> str:
     lines = ["// The exported functions. Made by generate.py.", '#include "mpi_calls.h"',
-             '#include "interfaces/mpi/entry.h"',
+             '#include "interfaces/mpi/entry.h"', '#include "interfaces/mpi/tool.h"',
              '#pragma GCC diagnostic ignored "-Wunused-parameter"',
              "using namespace hocket::mpi;", "#pragma GCC visibility push(default)",
              'extern "C" {']

@@ -23,7 +23,7 @@ struct Session;
 struct Group {
   std::vector<int> members;
   std::shared_ptr<Session> session = {};  // of a group that a session named
-  int find(int process) const noexcept;  // MPI_UNDEFINED: not in it
+  int find(int process) const noexcept;   // MPI_UNDEFINED: not in it
 };
 
 struct Info {
@@ -37,6 +37,7 @@ struct Errhandler {
   MPI_Comm_errhandler_function* function = nullptr;
   MPI_Session_errhandler_function* of_sessions = nullptr;
   MPI_File_errhandler_function* of_file = nullptr;
+  MPI_Win_errhandler_function* of_win = nullptr;
 };
 
 struct BufferedSends;
@@ -46,13 +47,14 @@ struct Session {
   std::shared_ptr<BufferedSends> buffered;  // where it has a buffer of its own
 };
 
-// Attributes of communicators, and of types: functions to copy and to delete one.
+// Attributes of communicators, types and windows: functions to copy and to delete one.
 struct Keyval {
-  bool of_types = false;
+  enum class Of { kComms, kTypes, kWindows } of = Of::kComms;
   MPI_Comm_copy_attr_function* copy = nullptr;
   MPI_Comm_delete_attr_function* drop = nullptr;
   MPI_Type_copy_attr_function* copy_of_type = nullptr;
   MPI_Type_delete_attr_function* drop_of_type = nullptr;
+  MPI_Win_delete_attr_function* drop_of_win = nullptr;  // windows are never duplicated
   void* extra_state = nullptr;
 };
 struct Attribute {
@@ -134,7 +136,7 @@ struct Request {
   std::function<Pending()> restart;  // of a persistent one
   std::shared_ptr<Comm> comm;
   std::unique_ptr<Partitions> partitions;  // of a partitioned message
-  bool is_general = false;  // the program completes it
+  bool is_general = false;                 // the program completes it
   std::atomic<bool> completed{false};
   MPI_Grequest_query_function* query = nullptr;
   MPI_Grequest_free_function* drop = nullptr;

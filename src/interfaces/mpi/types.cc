@@ -4,6 +4,7 @@
 
 #include "interfaces/mpi/buffers.h"
 #include "interfaces/mpi/communicators.h"
+#include "interfaces/mpi/refusals.h"
 #include "mpi_calls.h"
 
 namespace hocket::mpi {
@@ -39,14 +40,13 @@ int class_in_interface(ErrorClass error_class) {
   }
   return MPI_ERR_INTERN;
 }
+}  // namespace
+
 void refuse_if(const std::optional<Refusal>& refusal) {
   if (refusal) fail(class_in_interface(refusal->error_class), refusal->text);
 }
-template <typename T>
-T taken(Result<T> result) {
-  if (!result.ok()) refuse_if(result.refusal());
-  return result.take();
-}
+
+namespace {
 
 MPI_Datatype hand_out(Result<DatatypePtr> made) {
   return process().types.add(std::make_shared<Type>(Type{.type = taken(std::move(made))}));
@@ -162,8 +162,8 @@ void Type_create_hvector(MPI_Count count,
                          MPI_Count stride,
                          MPI_Datatype oldtype,
                          MPI_Datatype* newtype) {
-  *newtype = hand_out(
-      hvector(count, blocklength, stride, old(oldtype), form_of({count, blocklength})));
+  *newtype =
+      hand_out(hvector(count, blocklength, stride, old(oldtype), form_of({count, blocklength})));
 }
 void Type_indexed(MPI_Count count,
                   Counts blocklengths,

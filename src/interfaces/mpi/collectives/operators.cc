@@ -1,10 +1,10 @@
 #include "interfaces/mpi/collectives/operators.h"
 
 #include <algorithm>
-#include <complex>
 #include <cstring>
 #include <string_view>
 
+#include "interfaces/mpi/collectives/combine.h"
 #include "interfaces/mpi/failure.h"
 #include "mpi_calls.h"
 
@@ -40,6 +40,8 @@ std::optional<DType> dtype_of_number(Number number, int numbers) {
       return DType::kUInt64;
     case Number::kFloat16:
       return DType::kFloat16;
+    case Number::kBfloat16:
+      return DType::kBFloat16;
     case Number::kFloat32:
       return DType::kFloat32;
     case Number::kFloat64:
@@ -53,7 +55,8 @@ std::optional<DType> dtype_of_number(Number number, int numbers) {
   return std::nullopt;
 }
 
-// A row of the standard's table: an operator, the classes of types it allows, and hocket's operator.
+// A row of the standard's table: an operator, the classes of types it allows, and hocket's
+// operator.
 struct Allowed {
   std::string_view op;
   bool integer, floating, logical, complex, byte, pair;
@@ -113,124 +116,6 @@ const Allowed* allowed(const Op& op, const Datatype& type) {
   return row;
 }
 
-// --- Operators that hocket has not ---------------------------------------------------------------
-
-template <typename T>
-T load(const std::byte* from) {
-  T value;
-  std::memcpy(&value, from, sizeof value);
-  return value;
-}
-template <typename T>
-void store(std::byte* to, T value) {
-  std::memcpy(to, &value, sizeof value);
-}
-
-// Calls `f` with a number of the C++ type.
-template <typename F>
-bool with_number(Number number, F f) {
-  switch (number) {
-    case Number::kInt8:
-      return f(std::int8_t{}), true;
-    case Number::kInt16:
-      return f(std::int16_t{}), true;
-    case Number::kInt32:
-      return f(std::int32_t{}), true;
-    case Number::kInt64:
-      return f(std::int64_t{}), true;
-    case Number::kUInt8:
-      return f(std::uint8_t{}), true;
-    case Number::kUInt16:
-      return f(std::uint16_t{}), true;
-    case Number::kUInt32:
-      return f(std::uint32_t{}), true;
-    case Number::kUInt64:
-      return f(std::uint64_t{}), true;
-    case Number::kFloat32:
-      return f(float{}), true;
-    case Number::kFloat64:
-      return f(double{}), true;
-    case Number::kLongDouble:
-      return f(static_cast<long double>(0)), true;
-    case Number::kBytes:
-    case Number::kInt128:
-    case Number::kFloat16:
-    case Number::kQuad:
-      return false;
-  }
-  return false;
-}
-
-template <typename T>
-T combined(std::string_view op, T a, T b) {
-  if (op == "MPI_LAND") return static_cast<T>(a != T{} && b != T{});
-  if (op == "MPI_LOR") return static_cast<T>(a != T{} || b != T{});
-  if (op == "MPI_LXOR") return static_cast<T>((a != T{}) != (b != T{}));
-  if (op == "MPI_MAX") return std::max(a, b);
-  if (op == "MPI_MIN") return std::min(a, b);
-  if constexpr (std::is_integral_v<T>) {
-    if (op == "MPI_BAND") return static_cast<T>(a & b);
-    if (op == "MPI_BOR") return static_cast<T>(a | b);
-    if (op == "MPI_BXOR") return static_cast<T>(a ^ b);
-    using U = std::make_unsigned_t<T>;
-    if (op == "MPI_SUM") return static_cast<T>(static_cast<U>(a) + static_cast<U>(b));
-    return static_cast<T>(std::uint64_t{1} * static_cast<U>(a) * static_cast<U>(b));
-  } else {
-    return op == "MPI_SUM" ? a + b : a * b;
-  }
-}
-
-// Packed elements of one kind: right = left op right.
-bool combine_numbers(std::string_view op,
-                     const KindFacts& kind,
-                     const std::byte* left,
-                     std::byte* right,
-                     std::int64_t count) {
-  return with_number(kind.number, [&]<typename T>(T) {
-    for (std::int64_t i = 0; i < count; ++i) {
-      if (kind.numbers == 2) {
-        if constexpr (std::is_floating_point_v<T>) {
-          using C = std::complex<T>;
-          const auto place = static_cast<std::size_t>(i) * sizeof(C);
-          const C a = load<C>(left + place), b = load<C>(right + place);
-          store(right + place, op == "MPI_SUM" ? a + b : a * b);
-        }
-      } else {
-        const auto place = static_cast<std::size_t>(i) * sizeof(T);
-        store(right + place, combined(op, load<T>(left + place), load<T>(right + place)));
-      }
-    }
-  });
-}
-
-// Pairs are packed without gaps: a value, then an index.
-bool combine_pairs(std::string_view op,
-                   const KindFacts& kind,
-                   const std::byte* left,
-                   std::byte* right,
-                   std::int64_t count) {
-  const KindFacts& value = facts_of(kind.first);
-  const KindFacts& index = facts_of(kind.second);
-  const bool largest = op == "MPI_MAXLOC";
-  bool known = false;
-  with_number(value.number, [&]<typename V>(V) {
-    with_number(index.number, [&]<typename I>(I) {
-      known = true;
-      for (std::int64_t i = 0; i < count; ++i) {
-        const auto place = static_cast<std::size_t>(i) * (sizeof(V) + sizeof(I));
-        const V a = load<V>(left + place), b = load<V>(right + place);
-        const I ia = load<I>(left + place + sizeof(V)), ib = load<I>(right + place + sizeof(V));
-        if (a == b) {
-          store(right + place + sizeof(V), std::min(ia, ib));
-        } else if (largest ? a > b : a < b) {
-          std::memcpy(right + place, left + place, sizeof(V) + sizeof(I));
-        }
-      }
-    });
-  });
-  return known;
-}
-
 void combine_predefined(const Op& op,
                         const Datatype& type,
                         const std::byte* left,
@@ -238,8 +123,7 @@ void combine_predefined(const Op& op,
                         std::int64_t elements) {
   const KindFacts& kind = facts_of(*type.element_kind());
   const std::int64_t count = elements * type.size() / size_of(*type.element_kind());
-  const bool known = kind.is_pair() ? combine_pairs(name_of_op(op), kind, left, right, count)
-                                    : combine_numbers(name_of_op(op), kind, left, right, count);
+  const bool known = combine_elements(name_of_op(op), kind, left, right, count);
   if (!known) {
     fail(MPI_ERR_UNSUPPORTED_OPERATION, "hocket reduces no elements of " + std::string(kind.name));
   }
@@ -307,6 +191,21 @@ void apply(MPI_Op handle, MPI_Datatype datatype, const void* in, void* inout, st
   type.pack(inout, count, right.data());
   combine_predefined(op, type, left.data(), right.data(), count);
   type.unpack(right.data(), count, inout);
+}
+
+void require_defined(MPI_Op handle, const Datatype& type) {
+  const Op& op = op_of(handle);
+  require(op.predefined >= 0, MPI_ERR_OP, "op is the program's, and must be one of MPI's");
+  if (handle != MPI_REPLACE && handle != MPI_NO_OP) allowed(op, type);
+}
+void combine_packed(
+    MPI_Op op, const Datatype& type, const std::byte* left, std::byte* right, std::int64_t count) {
+  if (op == MPI_NO_OP) return;
+  if (op == MPI_REPLACE) {
+    std::memcpy(right, left, static_cast<std::size_t>(count * type.size()));
+  } else {
+    combine_predefined(op_of(op), type, left, right, count);
+  }
 }
 
 Called::Called(MPI_Op op, MPI_Datatype type)

@@ -14,10 +14,6 @@
 
 namespace hocket::mpi {
 
-Descriptor::~Descriptor() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
 Handles<File, MPI_File>& files() {
   static auto& made = *new Handles<File, MPI_File>();  // NOLINT: it outlives the program's objects
   return made;
@@ -69,19 +65,6 @@ std::atomic_ref<std::int64_t> File::shared_position() const {
   return std::atomic_ref(*static_cast<std::int64_t*>(shared->peer(0).data()));
 }
 
-void agree(File& file, const std::function<void()>& act) {
-  int code = MPI_SUCCESS;
-  try {
-    act();
-  } catch (...) {
-    code = code_of_caught();
-  }
-  std::int32_t of_any = class_of(code);
-  file.comm->net->all_reduce(ArrayView(&of_any, 1, DType::kInt32), {.op = ReduceOp::kMax});
-  if (code != MPI_SUCCESS) throw Failure{code};
-  require(of_any == MPI_SUCCESS, of_any, "the call failed on another rank of the file");
-}
-
 std::int64_t size_of(const File& file) {
   struct stat found {};
   if (::fstat(file.descriptor.get(), &found) != 0) fail_with_errno(errno, file.path);
@@ -89,11 +72,6 @@ std::int64_t size_of(const File& file) {
 }
 
 namespace {
-
-bool is_on_one_host(const Communicator& net) {
-  const auto hosts = net.hosts();
-  return std::all_of(hosts.begin(), hosts.end(), [&](int host) { return host == hosts[0]; });
-}
 
 void check_amode(int amode) {
   const int ways = ((amode & MPI_MODE_RDONLY) != 0) + ((amode & MPI_MODE_WRONLY) != 0) +
@@ -126,7 +104,7 @@ void open_here(File& file, bool creates) {
 void check_same_amode(File& file) {
   std::int32_t first = file.amode;
   file.comm->net->broadcast(ArrayView(&first, 1, DType::kInt32));
-  agree(file, [&] {
+  agree(*file.comm, [&] {
     require(first == file.amode, MPI_ERR_NOT_SAME, "amode differs from that of rank 0");
     check_amode(file.amode);
   });
@@ -134,16 +112,9 @@ void check_same_amode(File& file) {
 
 void share_position(File& file) {
   Communicator& net = *file.comm->net;
-  if (!is_on_one_host(net)) return;
+  if (!is_on_one_host(*file.comm)) return;
   file.shared = net.symmetric().empty<std::int64_t>(1);
   if (file.is_first()) file.shared_position() = 0;
-}
-
-const Info* info_of(MPI_Info handle) {
-  if (handle == MPI_INFO_NULL) return nullptr;
-  const Info* found = process().infos.find(handle);
-  require(found != nullptr, MPI_ERR_INFO, "info is no info object");
-  return found;
 }
 
 }  // namespace
@@ -155,7 +126,7 @@ void File_open(MPI_Comm comm, const char* filename, int amode, MPI_Info info, MP
   Comm& of = comm_of(comm);
   require(!of.is_inter(), MPI_ERR_COMM, "comm is an intercommunicator");
   require(filename != nullptr && fh != nullptr, MPI_ERR_ARG, "filename or fh is null");
-  const Info* hints = info_of(info);
+  const Info* hints = hints_of(info);
   auto made = std::make_shared<File>();
   File& file = *made;
   file.comm = duplicate(of);
@@ -164,10 +135,10 @@ void File_open(MPI_Comm comm, const char* filename, int amode, MPI_Info info, MP
   if (hints != nullptr) *file.info = *hints;
   file.errhandler = errhandler_of(MPI_FILE_NULL);
   check_same_amode(file);
-  agree(file, [&] {
+  agree(*file.comm, [&] {
     if (file.is_first()) open_here(file, true);
   });
-  agree(file, [&] {
+  agree(*file.comm, [&] {
     if (!file.is_first()) open_here(file, false);
   });
   if ((amode & MPI_MODE_APPEND) != 0) file.position = size_of(file);
@@ -199,22 +170,22 @@ void File_delete(const char* filename, MPI_Info) {
 void File_get_size(MPI_File fh, MPI_Offset* size) { *size = size_of(*file_of(fh)); }
 void File_set_size(MPI_File fh, MPI_Offset size) {
   const auto file = file_of(fh);
-  agree(*file, [&] {
+  agree(*file->comm, [&] {
     require(size >= 0, MPI_ERR_ARG, "size is negative");
     require(file->may_write(), MPI_ERR_READ_ONLY, "fh was opened to be read");
   });
-  agree(*file, [&] {
+  agree(*file->comm, [&] {
     if (!file->is_first()) return;
     if (::ftruncate(file->descriptor.get(), size) != 0) fail_with_errno(errno, file->path);
   });
 }
 void File_preallocate(MPI_File fh, MPI_Offset size) {
   const auto file = file_of(fh);
-  agree(*file, [&] {
+  agree(*file->comm, [&] {
     require(size >= 0, MPI_ERR_ARG, "size is negative");
     require(file->may_write(), MPI_ERR_READ_ONLY, "fh was opened to be read");
   });
-  agree(*file, [&] {
+  agree(*file->comm, [&] {
     if (!file->is_first() || size == 0) return;
     const int error = ::posix_fallocate(file->descriptor.get(), 0, size);
     if (error != 0) fail_with_errno(error, file->path);
@@ -222,7 +193,7 @@ void File_preallocate(MPI_File fh, MPI_Offset size) {
 }
 void File_sync(MPI_File fh) {
   const auto file = file_of(fh);
-  agree(*file, [&] {
+  agree(*file->comm, [&] {
     if (file->may_write() && ::fsync(file->descriptor.get()) != 0) {
       fail_with_errno(errno, file->path);
     }
@@ -240,7 +211,7 @@ void File_get_info(MPI_File fh, MPI_Info* info_used) {
 }
 void File_set_info(MPI_File fh, MPI_Info info) {
   const auto file = file_of(fh);
-  const Info* hints = info_of(info);
+  const Info* hints = hints_of(info);
   if (hints == nullptr) return;
   for (const auto& [key, value] : hints->entries) file->info->set(key, value);
 }

@@ -5,28 +5,12 @@
 #include <optional>
 
 #include "hocket/symmetric.h"
+#include "interfaces/mpi/descriptor.h"
 #include "interfaces/mpi/files/view.h"
 #include "interfaces/mpi/handles.h"
 #include "interfaces/mpi/objects.h"
 
 namespace hocket::mpi {
-
-// A resource: the descriptor of an open file, which its destructor closes.
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int fd) noexcept : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Descriptor();
-  int get() const noexcept { return fd_; }
-
- private:
-  int fd_ = -1;
-};
 
 // Calls of two halves, such as MPI_File_read_all_begin.
 enum class Split { kReadAll, kReadAtAll, kReadOrdered, kWriteAll, kWriteAtAll, kWriteOrdered };
@@ -64,9 +48,6 @@ std::shared_ptr<File> file_of(MPI_File handle);  // throws MPI_ERR_FILE
 std::shared_ptr<Errhandler>& errhandler_of(MPI_File handle);
 
 [[noreturn]] void fail_with_errno(int error, const std::string& what);
-
-// Makes all ranks wait for each other. If `act` threw on one, all throw an error of that class.
-void agree(File& file, const std::function<void()>& act);
 
 // The file's size in bytes.
 std::int64_t size_of(const File& file);

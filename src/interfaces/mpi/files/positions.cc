@@ -1,8 +1,11 @@
 // Views and positions of files.
 #include <cstring>
 
+#include "interfaces/mpi/communicators.h"
 #include "interfaces/mpi/files/file.h"
+#include "interfaces/mpi/files/representations.h"
 #include "interfaces/mpi/process.h"
+#include "interfaces/mpi/refusals.h"
 #include "mpi_calls.h"
 
 namespace hocket::mpi {
@@ -14,15 +17,17 @@ View made_view(const File& file,
                MPI_Datatype filetype,
                const char* datarep) {
   View made;
-  made.etype = type_object(etype).type;
-  made.filetype = type_object(filetype).type;
+  made.etype = made.given_etype = type_object(etype).type;
+  made.filetype = made.given_filetype = type_object(filetype).type;
   made.etype_handle = etype;
   made.filetype_handle = filetype;
   require(datarep != nullptr, MPI_ERR_ARG, "datarep is null");
   made.representation = datarep;
-  require(made.representation == "native" || made.representation == "internal",
-          MPI_ERR_UNSUPPORTED_DATAREP,
-          "hocket reads and writes the data representations native and internal alone");
+  check_representation(made.representation);
+  if (made.is_external()) {
+    made.etype = taken(in_external32(made.given_etype));
+    made.filetype = taken(in_external32(made.given_filetype));
+  }
   if ((file.amode & MPI_MODE_SEQUENTIAL) != 0) {
     require(disp == MPI_DISPLACEMENT_CURRENT,
             MPI_ERR_ARG,
@@ -69,7 +74,7 @@ void File_set_view(MPI_File fh,
                    MPI_Info) {
   const auto file = file_of(fh);
   View made;
-  agree(*file, [&] { made = made_view(*file, disp, etype, filetype, datarep); });
+  agree(*file->comm, [&] { made = made_view(*file, disp, etype, filetype, datarep); });
   {
     const std::lock_guard lock(file->mutex);
     file->view = std::move(made);
@@ -82,13 +87,14 @@ void File_get_view(
     MPI_File fh, MPI_Offset* disp, MPI_Datatype* etype, MPI_Datatype* filetype, char* datarep) {
   const auto file = file_of(fh);
   *disp = file->view.displacement;
-  *etype = handle_for(file->view.etype_handle, file->view.etype);
-  *filetype = handle_for(file->view.filetype_handle, file->view.filetype);
+  *etype = handle_for(file->view.etype_handle, file->view.given_etype);
+  *filetype = handle_for(file->view.filetype_handle, file->view.given_filetype);
   std::strcpy(datarep, file->view.representation.c_str());
 }
 void File_get_type_extent(MPI_File fh, MPI_Datatype datatype, CountOut extent) {
-  file_of(fh);
-  extent = type_of(datatype).extent();
+  const auto file = file_of(fh);
+  const DatatypePtr type = type_object(datatype).type;
+  extent = (file->view.is_external() ? taken(in_external32(type)) : type)->extent();
 }
 
 void File_seek(MPI_File fh, MPI_Offset offset, int whence) {
@@ -114,7 +120,7 @@ void File_get_byte_offset(MPI_File fh, MPI_Offset offset, MPI_Offset* disp) {
 void File_seek_shared(MPI_File fh, MPI_Offset offset, int whence) {
   const auto file = file_of(fh);
   std::int64_t place = 0;
-  agree(*file, [&] {
+  agree(*file->comm, [&] {
     require((file->amode & MPI_MODE_SEQUENTIAL) == 0,
             MPI_ERR_UNSUPPORTED_OPERATION,
             "fh was opened as SEQUENTIAL, and cannot be sought");

@@ -5,6 +5,8 @@
 
 #include <cerrno>
 
+#include "interfaces/mpi/refusals.h"
+
 namespace hocket::mpi {
 namespace {
 
@@ -123,18 +125,43 @@ void check_access(const File& file, From from, const Memory& memory) {
   if (is_shared) file.shared_position();
 }
 
-// Memory as bytes in one piece.
+// Memory as bytes in one piece, as they are in the file.
 struct Packed {
   Sent sent;
   Space space;
+  std::optional<Bytes> external;
   std::byte* data = nullptr;
   std::int64_t bytes = 0;
   std::int64_t etypes = 0;
 };
 
+void pack_external(const Memory& memory, Packed& made) {
+  const Datatype& type = type_of(memory.type);
+  made.bytes = taken(type.external32_size(memory.count));
+  made.external.emplace(static_cast<std::size_t>(made.bytes));
+  made.data = made.external->data();
+  const void* const buffer = memory.is_write ? memory.from : memory.into;
+  require(buffer != nullptr || made.bytes == 0 || !is_dense(type), MPI_ERR_BUFFER, "buf is null");
+  if (memory.is_write) refuse_if(type.pack_external32(buffer, memory.count, made.data));
+}
+
+// Gives the memory what was moved, and returns its bytes there.
+std::int64_t unpack(const Packed& packed, const Memory& memory, std::int64_t moved) {
+  if (!packed.external) {
+    if (!memory.is_write) packed.space.take(static_cast<std::uint64_t>(moved));
+    return moved;
+  }
+  const Datatype& type = type_of(memory.type);
+  return memory.is_write
+             ? bytes_of(type, memory.count)
+             : type.unpack_external32_part(packed.data, moved, memory.count, memory.into);
+}
+
 Packed pack(const View& view, const Memory& memory) {
   Packed made;
-  if (memory.is_write) {
+  if (view.is_external()) {
+    pack_external(memory, made);
+  } else if (memory.is_write) {
     made.sent = outgoing(memory.from, memory.count, type_of(memory.type));
     made.data = const_cast<std::byte*>(made.sent.data);  // NOLINT: it is read alone
     made.bytes = made.sent.bytes;
@@ -172,9 +199,8 @@ Outcome move(File& file, From from, MPI_Offset offset, const Memory& memory) {
   const std::int64_t start = take_start(file, from, offset, packed.etypes);
   const std::int64_t moved =
       move_bytes(file, view, memory.is_write, view.bytes_at(start), packed.data, packed.bytes);
-  if (!memory.is_write) packed.space.take(static_cast<std::uint64_t>(moved));
   Outcome outcome;
-  outcome.bytes = static_cast<std::uint64_t>(moved);
+  outcome.bytes = static_cast<std::uint64_t>(unpack(packed, memory, moved));
   return outcome;
 }
 

@@ -4,21 +4,24 @@
 //     view                        the bytes of these, one after the other, counted in etypes
 #pragma once
 
-#include <functional>
 #include <string>
 
 #include "interfaces/mpi/abi.h"
-#include "interfaces/mpi/types/datatype.h"
+#include "interfaces/mpi/types/runs.h"
 
 namespace hocket::mpi {
 
 // A value. Offsets of the view are in bytes here, unless a name says etypes.
 struct View {
   std::int64_t displacement = 0;
+  // Of the file's bytes: in external32 these are not the types that the program gave.
   DatatypePtr etype = predefined(Kind::kByte);
   DatatypePtr filetype = etype;
+  DatatypePtr given_etype = etype, given_filetype = etype;
   MPI_Datatype etype_handle = MPI_BYTE, filetype_handle = MPI_BYTE;
   std::string representation = "native";
+
+  bool is_external() const noexcept { return representation == "external32"; }
 
   // Throws unless the types fit together and never go backwards in the file.
   void check() const;
@@ -26,9 +29,7 @@ struct View {
   // Calls `run` with the place in the file and the length of each piece of the view's bytes from
   // `begin` to `end`, in order, until it returns false. Neighbours are merged. Throws if the file
   // cannot be that long.
-  void each_run(std::int64_t begin,
-                std::int64_t end,
-                const std::function<bool(std::int64_t place, std::int64_t length)>& run) const;
+  void each_run(std::int64_t begin, std::int64_t end, const Run& run) const;
 
   // The place in the file of a byte of the view.
   std::int64_t place_of(std::int64_t byte) const;

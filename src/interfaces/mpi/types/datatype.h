@@ -97,6 +97,12 @@ class Datatype {
   Result<std::int64_t> external32_size(std::int64_t count) const;
   std::optional<Refusal> pack_external32(const void* user, std::int64_t count, void* bytes) const;
   void unpack_external32(const void* bytes, std::int64_t count, void* user) const;
+  // The same for the elements that are whole among the first `length` bytes. Returns the packed
+  // bytes that they have in this process.
+  std::int64_t unpack_external32_part(const void* bytes,
+                                      std::int64_t length,
+                                      std::int64_t count,
+                                      void* user) const;
 
   // How many basic elements `bytes` packed bytes hold, a pair counting as two; absent where they
   // end within one (MPI_UNDEFINED). MPI_Get_elements.
@@ -108,6 +114,10 @@ class Datatype {
   std::int64_t lb_, extent_;
   bool is_contiguous_;
 };
+
+// The type with which a file in external32 has the elements of `type`: of bytes, as many as each
+// element takes there. Displacements in bytes stay as they are.
+Result<DatatypePtr> in_external32(const DatatypePtr& type);
 
 using Numbers = std::span<const std::int64_t>;
 

@@ -2,6 +2,7 @@
 //
 // Numbers are big-endian there, and as long as the standard's table says: a C long takes 4 bytes,
 // a long double 16, as IEEE 754's binary128.
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <limits>
@@ -229,6 +230,29 @@ void Datatype::unpack_external32(const void* bytes, std::int64_t count, void* us
   // A buffer that is read is not written to: `Way` says which it is.
   auto* const from = static_cast<unsigned char*>(const_cast<void*>(bytes));
   convert_all<Way::kUnpack>(*this, count, reinterpret_cast<Address>(user), from);
+}
+
+std::int64_t Datatype::unpack_external32_part(const void* bytes,
+                                              std::int64_t length,
+                                              std::int64_t count,
+                                              void* user) const {
+  auto* next = static_cast<unsigned char*>(const_cast<void*>(bytes));  // it is read alone
+  const unsigned char* const end = next + length;
+  std::int64_t unpacked = 0;
+  bool goes_on = true;
+  for (std::int64_t i = 0; i < count && goes_on; ++i) {
+    goes_on = for_each_run(map_.elements(),
+                           reinterpret_cast<Address>(user) + static_cast<Address>(i * extent_),
+                           [&](Kind kind, Address at, std::int64_t elements) {
+                             const KindFacts& facts = facts_of(kind);
+                             const std::int64_t whole = std::min(
+                                 elements, (end - next) / (facts.numbers * facts.external_bytes));
+                             convert<Way::kUnpack>(kind, at, whole, next);
+                             unpacked += whole * size_of(kind);
+                             return whole == elements;
+                           });
+  }
+  return unpacked;
 }
 
 std::optional<std::int64_t> Datatype::elements_in(std::int64_t bytes) const {

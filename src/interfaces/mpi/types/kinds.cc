@@ -99,6 +99,8 @@ constexpr std::array<KindFacts, kKindCount> kFacts = {{
     {K::kComplex8, "MPI_COMPLEX8", kComplex, N::kFloat32, 2, 4},
     {K::kComplex16, "MPI_COMPLEX16", kComplex, N::kFloat64, 2, 8},
     {K::kComplex32, "MPI_COMPLEX32", kComplex, N::kQuad, 2, 16},
+    {K::kCFloat16, "MPIX_C_FLOAT16", kFloat, N::kFloat16, 1, 2},
+    {K::kBfloat16, "MPIX_BFLOAT16", kFloat, N::kBfloat16, 1, 2},
     pair(K::kFloatInt, "MPI_FLOAT_INT", K::kFloat, K::kInt),
     pair(K::kDoubleInt, "MPI_DOUBLE_INT", K::kDouble, K::kInt),
     pair(K::kLongInt, "MPI_LONG_INT", K::kLong, K::kInt),
@@ -140,6 +142,7 @@ std::int64_t size_of(Number number) noexcept {
     case Number::kInt16:
     case Number::kUInt16:
     case Number::kFloat16:
+    case Number::kBfloat16:
       return 2;
     case Number::kInt32:
     case Number::kUInt32:

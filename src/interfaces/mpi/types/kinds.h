@@ -71,6 +71,8 @@ enum class Kind : std::uint8_t {
   kComplex8,
   kComplex16,
   kComplex32,
+  kCFloat16,  // these two are extensions of MPICH
+  kBfloat16,
   kFloatInt,
   kDoubleInt,
   kLongInt,
@@ -96,6 +98,7 @@ enum class Number : std::uint8_t {
   kUInt32,
   kUInt64,
   kFloat16,
+  kBfloat16,
   kFloat32,
   kFloat64,
   kLongDouble,  // the compiler's

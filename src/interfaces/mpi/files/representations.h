@@ -1,0 +1,12 @@
+// The data representations of files.
+#pragma once
+
+#include <string>
+
+namespace hocket::mpi {
+
+// Throws MPI_ERR_UNSUPPORTED_DATAREP unless files can have it: native, internal, external32, or one
+// that the program has registered without functions that convert.
+void check_representation(const std::string& name);
+
+}  // namespace hocket::mpi

@@ -1,0 +1,18 @@
+// The refusals of types as errors of MPI's calls.
+#pragma once
+
+#include <optional>
+
+#include "interfaces/mpi/types/result.h"
+
+namespace hocket::mpi {
+
+// Throws the refusal, if there is one.
+void refuse_if(const std::optional<Refusal>& refusal);
+template <typename T>
+T taken(Result<T> result) {
+  if (!result.ok()) refuse_if(result.refusal());
+  return result.take();
+}
+
+}  // namespace hocket::mpi
