@@ -546,7 +546,7 @@ static void test_dynamic(void) {
   closed(&w);
 }
 
-// Where the system forbids to reach other processes' memory, windows that allocate it still work.
+// Windows that allocate memory work even if the system forbids to reach other processes' memory.
 static void test_refused(void) {
   MPI_Win win;
   int number = 0;

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "hocket/symmetric.h"
-#include "interfaces/mpi/descriptor.h"
+#include "interfaces/mpi/files/descriptor.h"
 #include "interfaces/mpi/files/view.h"
 #include "interfaces/mpi/handles.h"
 #include "interfaces/mpi/objects.h"

@@ -14,7 +14,7 @@ namespace hocket::mpi {
 // A value. Offsets of the view are in bytes here, unless a name says etypes.
 struct View {
   std::int64_t displacement = 0;
-  // Of the file's bytes: in external32 these are not the types that the program gave.
+  // The types of the file's bytes. In external32 they differ from those that the program gave.
   DatatypePtr etype = predefined(Kind::kByte);
   DatatypePtr filetype = etype;
   DatatypePtr given_etype = etype, given_filetype = etype;

@@ -1,6 +1,6 @@
 // Locks on a target's memory, in words that all ranks have mapped.
 //
-// Of each target, in the region of its window:
+// Each target has these words in the region of its window:
 //
 //     | exclusive       | the rank that holds the lock alone, plus one; 0: none
 //     | accumulating    | the rank that changes memory by an operator, plus one; 0: none

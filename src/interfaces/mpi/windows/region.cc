@@ -10,14 +10,14 @@
 #include <system_error>
 
 #include "interfaces/mpi/communicators.h"
-#include "interfaces/mpi/descriptor.h"
+#include "interfaces/mpi/files/descriptor.h"
 #include "interfaces/mpi/failure.h"
 
 namespace hocket::mpi {
 namespace {
 
-// Where the other ranks find the memory of rank 0. The numbers of a process and of a descriptor may
-// mean another file, so they compare the file's own numbers.
+// The place at which the other ranks find the memory of rank 0. The numbers of a process and of a
+// descriptor may mean another file, so they compare the file's own numbers.
 struct Place {
   std::int64_t error = 0;
   std::int64_t pid = 0, fd = -1;
