@@ -43,8 +43,7 @@ void ShmGroup::end_exposing() const noexcept {
   RankWords& own = words_[rank_];
   if (own.exposed.load(std::memory_order_relaxed) == 0) return;
   const auto is_copying = [&](int peer) {
-    return words_[peer].copying.load(std::memory_order_acquire) ==
-               1 + static_cast<std::uint64_t>(rank_) &&
+    return words_[peer].copying.load(std::memory_order_acquire) == mark_of(rank_) &&
            control_.host().may_be_copying(control_.host_rank(peer));
   };
   withdraw(own.exposed, [&] {

@@ -300,7 +300,7 @@ class ShmGroup {
     return read_exposed(control_,
                         array,
                         words_[rank_].copying,
-                        1 + static_cast<std::uint64_t>(rank_),
+                        mark_of(array.owner),
                         to,
                         offset,
                         bytes);
@@ -313,7 +313,7 @@ class ShmGroup {
     return write_exposed(control_,
                          array,
                          words_[rank_].copying,
-                         1 + static_cast<std::uint64_t>(rank_),
+                         mark_of(array.owner),
                          from,
                          offset,
                          bytes);
@@ -364,6 +364,10 @@ class ShmGroup {
     base::Plain<std::uint8_t>& exposes = words_[rank_].exposes[call.sequence & 1];
     const std::uint8_t before = exposes;
     exposes = static_cast<std::uint8_t>(before | which);
+  }
+  // Returns the value of `copying` while a rank copies from or to an array of `owner`.
+  static constexpr std::uint64_t mark_of(int owner) noexcept {
+    return 1 + static_cast<std::uint64_t>(owner);
   }
   std::optional<ExposedArray> exposed(int peer,
                                       const engine::Call& call,
