@@ -69,8 +69,13 @@ class [[nodiscard("dropped while pending, it ends the communicator: keep it and 
   [[nodiscard("it does not wait")]] std::optional<Received> received() const;
 
   // Calls `f` once when the call ends, or now if it has ended. It runs in the thread that ended the
-  // call, so it must not block or throw. It must not make calls of that communicator or wait for
-  // them; they are refused. Several functions run in the order of their registration.
+  // call, so it must not block or throw: an exception that leaves it ends the process. Several
+  // functions run in the order of their registration.
+  //
+  // `f` must not make calls of that communicator or wait for them. They are refused, whether the
+  // call has just ended or long before. A collective that `f` makes is refused for all ranks, as
+  // with any other refused argument. So `f` tells another thread, or a queue that the program
+  // empties: see examples/coroutines.cc.
   void on_done(std::function<void()> f);
 
  private:

@@ -91,8 +91,9 @@ std::optional<Received> Work::received() const {
 
 void Work::on_done(std::function<void()> f) {
   if (!f) throw InvalidArgument("on_done was given no function");
-  if (operation_) {
-    operation_->on_done(std::move(f));
+  const auto operation = operation_;  // a callback may let go of this
+  if (operation) {
+    operation->on_done(std::move(f));
   } else {
     f();
   }

@@ -231,7 +231,7 @@ Work Communicator::send_async(BorrowedView in, int destination, const MessageOpt
   const call::CallGuard guard(*impl_);
   impl_->require_usable();
   const Envelope to = envelope(*impl_, destination, true, in, options);
-  if (to.peer == kNullRank) return {};
+  if (to.peer == kNullRank) return Work(impl_->ended_message());
   impl_->require_peer(to.peer);
   if (is_on_gpu(in)) {
     const Outgoing one{in, to.peer};
@@ -240,7 +240,7 @@ Work Communicator::send_async(BorrowedView in, int destination, const MessageOpt
   MessageInFlight message = begin_send(*impl_, to, in);
   if (is_through(message, 0)) {
     message.end(false);
-    return {};
+    return Work(impl_->ended_message());
   }
   return Work(impl_->start_message(std::move(message), options.deadline));
 }
