@@ -13,7 +13,6 @@
 // arrays have deleted constructors. The compiler shows the comment beside such a constructor.
 #pragma once
 
-#include <complex>
 #include <concepts>
 #include <cstddef>
 #include <memory>
