@@ -79,7 +79,7 @@ class [[nodiscard("dropped while pending, it ends the communicator: keep it and 
   void on_done(std::function<void()> f);
 
  private:
-  friend std::vector<std::size_t> wait_some(std::span<Work> works, Duration timeout);
+  friend std::vector<std::size_t> wait_some_of(std::span<Work* const> works, Duration timeout);
   std::shared_ptr<call::Operation> operation_;
 };
 
@@ -99,5 +99,13 @@ class [[nodiscard("dropped while pending, it ends the communicator: keep it and 
 [[nodiscard("false: time ran out, and the calls go on")]] bool wait_all(std::span<Work> works,
                                                                         Duration timeout);
 inline void wait_all(std::span<Work> works) { static_cast<void>(wait_all(works, kForever)); }
+
+// Do the same for works that do not lie in one array.
+[[nodiscard("the places of those that have ended")]] std::vector<std::size_t> wait_some_of(
+    std::span<Work* const> works, Duration timeout = kForever);
+[[nodiscard("the place of one that has ended")]] std::optional<std::size_t> wait_any_of(
+    std::span<Work* const> works, Duration timeout = kForever);
+[[nodiscard("false: time ran out, and the calls go on")]] bool wait_all_of(
+    std::span<Work* const> works, Duration timeout);
 
 }  // namespace hocket
