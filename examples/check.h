@@ -3,18 +3,25 @@
 
 #include <cstdio>
 #include <exception>
-#include <sstream>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 
 namespace examples {
+
+template <typename T>
+std::string in_words(const T& value) {
+  if constexpr (std::is_convertible_v<T, double>) {
+    return std::to_string(static_cast<double>(value));
+  } else {
+    return std::string(value);
+  }
+}
 
 template <typename T, typename U>
 void expect_equal(const T& got, const U& wanted, const std::string& what) {
   if (got == wanted) return;
-  std::ostringstream message;
-  message << what << " is " << got << ", but should be " << wanted;
-  throw std::runtime_error(message.str());
+  throw std::runtime_error(what + " is " + in_words(got) + ", but should be " + in_words(wanted));
 }
 
 // For main's handler: says what went wrong and returns the exit code.

@@ -3,6 +3,7 @@
 #include <hocket/hocket.h>
 
 #include <cmath>
+#include <complex>
 #include <cstdio>
 #include <numbers>
 #include <vector>

@@ -13,7 +13,6 @@
 // arrays have deleted constructors. The compiler shows the comment beside such a constructor.
 #pragma once
 
-#include <complex>
 #include <concepts>
 #include <cstddef>
 #include <memory>
@@ -32,8 +31,9 @@ constexpr void require_element() {
   static_assert(Element<std::remove_cv_t<T>>,
                 "hocket: this element type can be neither moved nor reduced. It takes bool, the "
                 "integers of 8 to 64 bits, hocket::float16, bfloat16, float8_e4m3 and float8_e5m2, "
-                "float, double, std::complex<float> and std::complex<double>. For other plain data "
-                "pass std::as_writable_bytes(std::span(x)), or std::as_bytes where it is const.");
+                "float, double, std::complex<float> and std::complex<double>. Messages between two "
+                "ranks take other plain data, too. For other calls pass "
+                "std::as_writable_bytes(std::span(x)), or std::as_bytes where it is const.");
 }
 // `R` is the type that a forwarding reference deduces.
 template <typename R>
@@ -254,6 +254,31 @@ concept WritableArray = std::convertible_to<A, ArrayView> &&
     (!ContiguousRange<A> || std::ranges::borrowed_range<A>);
 template <typename A>
 concept ReadOnlyArray = std::convertible_to<A, BorrowedView> && !std::convertible_to<A, ArrayView>;
+// Plain data that is no array of a known element type. Messages move it as bytes.
+template <typename R>
+concept PlainRange =
+    ContiguousRange<R> && std::is_trivially_copyable_v<std::ranges::range_value_t<R>> &&
+    !Element<std::ranges::range_value_t<R>> &&
+    !Pointer<std::ranges::range_value_t<R>>;
+template <PlainRange R>
+ConstArrayView as_bytes(const R& range) noexcept {
+  return std::as_bytes(std::span(std::ranges::data(range), std::ranges::size(range)));
+}
+template <PlainRange R>
+BorrowedView as_lasting_bytes(const std::remove_reference_t<R>& range) noexcept {
+  require_lasting<R>();
+  return std::as_bytes(std::span(std::ranges::data(range), std::ranges::size(range)));
+}
+template <PlainRange R>
+ArrayView as_writable_bytes(std::remove_reference_t<R>& range) noexcept {
+  require_lasting<R>();
+  if constexpr (!ConstRange<R>) {
+    return std::as_writable_bytes(std::span(std::ranges::data(range), std::ranges::size(range)));
+  } else {
+    static_assert(MutableRange<R>, "hocket: the elements are const, and the call writes to them");
+    return {};
+  }
+}
 // An overload that takes this type accepts `{}`, and is a better match for it than a class. So `{}`
 // means the default options where it could also mean an absent array.
 enum class Defaults : bool {};

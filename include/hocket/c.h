@@ -106,11 +106,11 @@ typedef struct hocket_array {
 
 typedef struct hocket_comm hocket_comm;           /* membership in a set of ranks */
 typedef struct hocket_work hocket_work;           /* a call that was started */
+typedef struct hocket_prepared hocket_prepared;   /* a call that can be repeated */
 typedef struct hocket_symmetric hocket_symmetric; /* an array that peers can reach */
 typedef struct hocket_object hocket_object;       /* a structured value */
 
 /* --- Versions, names, errors ----------------------------------------------------------------- */
-
 const char* hocket_version(void); /* "0.1.0" */
 /* Returns the bytes of one element. 0 if there is no such type. */
 size_t hocket_dtype_size(int32_t dtype);
@@ -165,9 +165,10 @@ typedef struct hocket_call_options {
   int64_t deadline_ns; /* limit for the call; 0: the communicator's default */
   void* stream;        /* a CUstream or cudaStream_t, for arrays in a GPU's memory */
   int32_t on_stream;   /* 1: use `stream` even if it is null, the legacy default stream */
-  /* For hocket_recv and hocket_recv_async on the host. 1: the message may have fewer elements than
-   * the array, and fills its beginning. */
+  /* For hocket_recv, hocket_recv_async and hocket_send_recv on the host. 1: the message may have
+   * fewer elements than the array, and fills its beginning. */
   int32_t allow_shorter;
+  struct hocket_received* received; /* for hocket_send_recv: gets its description; may be null */
 } hocket_call_options;
 
 /* Facts of a communicator. All calls until hocket_comm_status are local. */
@@ -432,8 +433,8 @@ int hocket_reduce_scatter_v_async(hocket_comm* comm,
                                   hocket_work** work);
 
 /* --- Messages between two ranks --------------------------------------------------------------- */
-
-/* Messages are matched by peer, tag (at least 0) and order. */
+/* Messages are matched by peer, tag (at least 0) and order. Those of structs and of other types
+ * travel as bytes, with HOCKET_UINT8. */
 int hocket_send(hocket_comm* comm,
                 const hocket_array* in,
                 int32_t destination,
@@ -498,7 +499,6 @@ int hocket_exchange(hocket_comm* comm,
                     const hocket_call_options* options);
 
 /* --- Works ------------------------------------------------------------------------------------ */
-
 /* Waits until the call has ended or reached its deadline, and returns its result. Streams wait for
  * a call on a GPU: for it, this returns the errors so far. One thread at a time may use a work. */
 int hocket_work_wait(hocket_work* work);
@@ -569,8 +569,7 @@ int hocket_broadcast_object(hocket_comm* comm,
                             const hocket_call_options* options,
                             hocket_object** result);
 /* Gather every rank's object, in rank order. hocket_gather_object writes `results` at the root
- * alone.
- * `results` has `length` places, one for each rank. The caller frees each object. */
+ * alone. It has `length` places, one for each rank. The caller frees each object. */
 int hocket_gather_object(hocket_comm* comm,
                          const hocket_object* object,
                          int32_t root,
@@ -594,7 +593,8 @@ int hocket_scatter_object(hocket_comm* comm,
 }
 #endif
 
-/* A part of this header. */
+#include "hocket/c_calls.h"
+#include "hocket/c_grid.h"
 #include "hocket/c_operators.h"
 
 #endif /* HOCKET_C_H_ */

@@ -125,6 +125,55 @@ int hocket_argmax_async(hocket_comm* comm,
                         const hocket_call_options* options,
                         hocket_work** work);
 
+/* Prepare these calls; see hocket/c_calls.h. */
+int hocket_prepare_all_reduce_by(hocket_comm* comm,
+                                 const hocket_array* in,
+                                 const hocket_array* out,
+                                 const hocket_operator* op,
+                                 const hocket_call_options* options,
+                                 hocket_prepared** prepared);
+int hocket_prepare_reduce_by(hocket_comm* comm,
+                             const hocket_array* in,
+                             const hocket_array* out,
+                             const hocket_operator* op,
+                             int32_t root,
+                             const hocket_call_options* options,
+                             hocket_prepared** prepared);
+int hocket_prepare_reduce_scatter_by(hocket_comm* comm,
+                                     const hocket_array* in,
+                                     const hocket_array* out,
+                                     const hocket_operator* op,
+                                     const hocket_call_options* options,
+                                     hocket_prepared** prepared);
+int hocket_prepare_scan_by(hocket_comm* comm,
+                           const hocket_array* in,
+                           const hocket_array* out,
+                           const hocket_operator* op,
+                           const hocket_call_options* options,
+                           hocket_prepared** prepared);
+int hocket_prepare_exscan_by(hocket_comm* comm,
+                             const hocket_array* in,
+                             const hocket_array* out,
+                             const hocket_operator* op,
+                             const hocket_call_options* options,
+                             hocket_prepared** prepared);
+int hocket_prepare_argmin(hocket_comm* comm,
+                          const hocket_array* in,
+                          const hocket_array* index,
+                          const hocket_array* values,
+                          const hocket_array* ranks,
+                          const hocket_array* indices,
+                          const hocket_call_options* options,
+                          hocket_prepared** prepared);
+int hocket_prepare_argmax(hocket_comm* comm,
+                          const hocket_array* in,
+                          const hocket_array* index,
+                          const hocket_array* values,
+                          const hocket_array* ranks,
+                          const hocket_array* indices,
+                          const hocket_call_options* options,
+                          hocket_prepared** prepared);
+
 #ifdef __cplusplus
 }
 #endif

@@ -90,8 +90,9 @@ struct ReduceRootOptions {
   std::optional<StreamRef> stream = {};
 };
 // Messages between two ranks are matched by peer, tag and order. A tag is at least 0; recv,
-// recv_async and probe also take kAnyTag. `allow_shorter` applies to recv and recv_async of arrays
-// on the host. The message may then have fewer elements than `out` and fills its beginning.
+// recv_async and probe also take kAnyTag. `allow_shorter` applies to recv, recv_async and send_recv
+// of arrays on the host. The message may then have fewer elements than `out` and fills its
+// beginning.
 // `allow_longer`, too: of a message with more elements, the first ones are stored and the others
 // are dropped. Received::count is the number of elements that were sent. `synchronous` applies to
 // send and send_async of arrays on the host: they end only when the receive has begun.
@@ -419,10 +420,41 @@ class [[nodiscard("dropped, it is destroyed at once: the others call it in vain"
   [[nodiscard("whether a message is there")]] std::optional<Received> probe_now(
       int source, const MessageOptions& = {});
   // Sends to `peer` and receives from it at the same time. in and out may be the same array.
-  void send_recv(ConstArrayView in, ArrayView out, int peer, const MessageOptions& = {});
+  // Returns the description of the message that was received.
+  Received send_recv(ConstArrayView in, ArrayView out, int peer, const MessageOptions& = {});
   // Sends to one rank and receives from another, as in a ring or a shift.
-  void send_recv(
+  Received send_recv(
       ConstArrayView in, int destination, ArrayView out, int source, const MessageOptions& = {});
+
+  // The same for plain data of other types: char, long double, structs without pointers. It travels
+  // as bytes, so both ranks must lay the type out alike. A Received that is returned counts
+  // elements of the type that is received into; others, as that of a Work, count bytes.
+  template <detail::PlainRange R>
+  void send(const R& in, int destination, const MessageOptions& options = {}) {
+    send(detail::as_bytes(in), destination, options);
+  }
+  template <detail::PlainRange R>
+  Work send_async(R && in, int destination, const MessageOptions& options = {}) {
+    return send_async(detail::as_lasting_bytes<R>(in), destination, options);
+  }
+  template <detail::PlainRange R>
+  Received recv(R && out, int source, const MessageOptions& options = {}) {
+    return in_elements<R>(recv(detail::as_writable_bytes<R>(out), source, options));
+  }
+  template <detail::PlainRange R>
+  Work recv_async(R && out, int source, const MessageOptions& options = {}) {
+    return recv_async(detail::as_writable_bytes<R>(out), source, options);
+  }
+  template <detail::PlainRange In, detail::PlainRange Out>
+  Received send_recv(const In& in, Out&& out, int peer, const MessageOptions& options = {}) {
+    return send_recv(in, peer, out, peer, options);
+  }
+  template <detail::PlainRange In, detail::PlainRange Out>
+  Received send_recv(
+      const In& in, int destination, Out&& out, int source, const MessageOptions& options = {}) {
+    return in_elements<Out>(send_recv(
+        detail::as_bytes(in), destination, detail::as_writable_bytes<Out>(out), source, options));
+  }
 
   // Sends and receives any number of messages at the same time. They make progress together,
   // whatever their order in the lists. Messages between two ranks are matched in the order of the
@@ -523,6 +555,12 @@ class [[nodiscard("dropped, it is destroyed at once: the others call it in vain"
   const Impl& impl() const noexcept { return impl_; }
 
  private:
+  template <typename R>
+  static Received in_elements(Received received) noexcept {
+    received.count /= sizeof(std::ranges::range_value_t<R>);
+    return received;
+  }
+
   Impl impl_;
 };
 

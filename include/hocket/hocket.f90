@@ -31,6 +31,7 @@ module hocket
   integer(c_int32_t), parameter :: HOCKET_ANY_SOURCE = -1
   integer(c_int32_t), parameter :: HOCKET_ANY_TAG = -1
   integer(c_int32_t), parameter :: HOCKET_NULL_RANK = -2
+  integer(c_int32_t), parameter :: HOCKET_MOST_AXES = 8
 
   type, bind(c) :: hocket_array
     type(c_ptr) :: data = c_null_ptr
@@ -52,11 +53,12 @@ module hocket
     type(c_ptr) :: name = c_null_ptr
   end type
   type, bind(c) :: hocket_call_options
-    integer(c_size_t) :: size = 32
+    integer(c_size_t) :: size = 40
     integer(c_int64_t) :: deadline_ns = 0
     type(c_ptr) :: stream = c_null_ptr
     integer(c_int32_t) :: on_stream = 0
     integer(c_int32_t) :: allow_shorter = 0
+    type(c_ptr) :: received = c_null_ptr
   end type
   ! `combine` is c_funloc of a function with bind(c). Its arguments are (left, right, count,
   ! context), all by value. `count` is integer(c_size_t), and the others are type(c_ptr). It
@@ -72,6 +74,19 @@ module hocket
     integer(c_int32_t) :: tag = 0
     integer(c_size_t) :: count = 0
     integer(c_int32_t) :: dtype = HOCKET_UINT8
+  end type
+  ! A view of an array with several axes, as C has it: the last axis travels first. For Fortran's
+  ! order list the axes from the last to the first. `strides` are in elements.
+  type, bind(c) :: hocket_strided
+    type(c_ptr) :: data = c_null_ptr
+    integer(c_int32_t) :: dtype = HOCKET_UINT8
+    integer(c_int32_t) :: axes = 0
+    integer(c_size_t) :: shape(HOCKET_MOST_AXES) = 0
+    integer(c_ptrdiff_t) :: strides(HOCKET_MOST_AXES) = 0
+  end type
+  type, bind(c) :: hocket_halo
+    integer(c_size_t) :: before = 1
+    integer(c_size_t) :: behind = 1
   end type
   type, bind(c) :: hocket_rebuild_options
     integer(c_size_t) :: size = 24
@@ -936,6 +951,405 @@ module hocket
       type(c_ptr), intent(inout) :: result
       integer(c_int) :: hocket_scatter_object
     end function
+    function hocket_prepared_call(prepared) bind(c)
+      import
+      type(c_ptr), value :: prepared
+      integer(c_int) :: hocket_prepared_call
+    end function
+    function hocket_prepared_start(prepared, work) bind(c)
+      import
+      type(c_ptr), value :: prepared
+      type(c_ptr), intent(inout) :: work
+      integer(c_int) :: hocket_prepared_start
+    end function
+    subroutine hocket_prepared_free(prepared) bind(c)
+      import
+      type(c_ptr), intent(inout) :: prepared
+    end subroutine
+    function hocket_prepare_all_reduce(comm, in, out, op, options, prepared) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(hocket_array), intent(in), target, optional :: out
+      integer(c_int32_t), value :: op
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: prepared
+      integer(c_int) :: hocket_prepare_all_reduce
+    end function
+    function hocket_prepare_reduce(comm, in, out, op, root, options, prepared) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(hocket_array), intent(in), target, optional :: out
+      integer(c_int32_t), value :: op
+      integer(c_int32_t), value :: root
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: prepared
+      integer(c_int) :: hocket_prepare_reduce
+    end function
+    function hocket_prepare_scan(comm, in, out, op, options, prepared) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(hocket_array), intent(in), target, optional :: out
+      integer(c_int32_t), value :: op
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: prepared
+      integer(c_int) :: hocket_prepare_scan
+    end function
+    function hocket_prepare_exscan(comm, in, out, op, options, prepared) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(hocket_array), intent(in), target, optional :: out
+      integer(c_int32_t), value :: op
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: prepared
+      integer(c_int) :: hocket_prepare_exscan
+    end function
+    function hocket_prepare_reduce_scatter(comm, in, out, op, options, prepared) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(hocket_array), intent(in), target, optional :: out
+      integer(c_int32_t), value :: op
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: prepared
+      integer(c_int) :: hocket_prepare_reduce_scatter
+    end function
+    function hocket_prepare_broadcast(comm, in, out, root, options, prepared) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(hocket_array), intent(in), target, optional :: out
+      integer(c_int32_t), value :: root
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: prepared
+      integer(c_int) :: hocket_prepare_broadcast
+    end function
+    function hocket_prepare_all_gather(comm, in, out, options, prepared) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: prepared
+      integer(c_int) :: hocket_prepare_all_gather
+    end function
+    function hocket_prepare_gather(comm, in, out, root, options, prepared) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(hocket_array), intent(in), target, optional :: out
+      integer(c_int32_t), value :: root
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: prepared
+      integer(c_int) :: hocket_prepare_gather
+    end function
+    function hocket_prepare_scatter(comm, in, out, root, options, prepared) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(hocket_array), intent(in), target, optional :: out
+      integer(c_int32_t), value :: root
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: prepared
+      integer(c_int) :: hocket_prepare_scatter
+    end function
+    function hocket_prepare_all_to_all(comm, in, out, options, prepared) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: prepared
+      integer(c_int) :: hocket_prepare_all_to_all
+    end function
+    function hocket_wait_some(works, count, timeout_ns, indices, found) bind(c)
+      import
+      type(c_ptr), intent(in) :: works(*)
+      integer(c_size_t), value :: count
+      integer(c_int64_t), value :: timeout_ns
+      integer(c_size_t), intent(out) :: indices(*)
+      integer(c_size_t), intent(out) :: found
+      integer(c_int) :: hocket_wait_some
+    end function
+    function hocket_wait_any(works, count, timeout_ns, index, done) bind(c)
+      import
+      type(c_ptr), intent(in) :: works(*)
+      integer(c_size_t), value :: count
+      integer(c_int64_t), value :: timeout_ns
+      integer(c_size_t), intent(inout) :: index
+      integer(c_int), intent(out) :: done
+      integer(c_int) :: hocket_wait_any
+    end function
+    function hocket_wait_all(works, count, timeout_ns, done) bind(c)
+      import
+      type(c_ptr), intent(in) :: works(*)
+      integer(c_size_t), value :: count
+      integer(c_int64_t), value :: timeout_ns
+      integer(c_int), intent(out) :: done
+      integer(c_int) :: hocket_wait_all
+    end function
+    function hocket_all_reduce_coalesced(comm, arrays, count, op, options) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target :: arrays(*)
+      integer(c_size_t), value :: count
+      integer(c_int32_t), value :: op
+      type(hocket_call_options), intent(in), optional :: options
+      integer(c_int) :: hocket_all_reduce_coalesced
+    end function
+    function hocket_broadcast_coalesced(comm, arrays, count, root, options) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target :: arrays(*)
+      integer(c_size_t), value :: count
+      integer(c_int32_t), value :: root
+      type(hocket_call_options), intent(in), optional :: options
+      integer(c_int) :: hocket_broadcast_coalesced
+    end function
+    function hocket_all_gather_coalesced(comm, in, out, count, options) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target :: in(*)
+      type(hocket_array), intent(in), target :: out(*)
+      integer(c_size_t), value :: count
+      type(hocket_call_options), intent(in), optional :: options
+      integer(c_int) :: hocket_all_gather_coalesced
+    end function
+    function hocket_reduce_scatter_coalesced(comm, in, out, count, op, options) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target :: in(*)
+      type(hocket_array), intent(in), target :: out(*)
+      integer(c_size_t), value :: count
+      integer(c_int32_t), value :: op
+      type(hocket_call_options), intent(in), optional :: options
+      integer(c_int) :: hocket_reduce_scatter_coalesced
+    end function
+    function hocket_reproducible_sum(comm, shards, out, op, options) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target :: shards
+      type(hocket_array), intent(in), target :: out
+      integer(c_int32_t), value :: op
+      type(hocket_call_options), intent(in), optional :: options
+      integer(c_int) :: hocket_reproducible_sum
+    end function
+    function hocket_compressed_all_reduce(comm, inout, op, options) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target :: inout
+      integer(c_int32_t), value :: op
+      type(hocket_call_options), intent(in), optional :: options
+      integer(c_int) :: hocket_compressed_all_reduce
+    end function
+    function hocket_hierarchical_all_reduce(comm, inout, op, compressed, options) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target :: inout
+      integer(c_int32_t), value :: op
+      integer(c_int32_t), value :: compressed
+      type(hocket_call_options), intent(in), optional :: options
+      integer(c_int) :: hocket_hierarchical_all_reduce
+    end function
+    function hocket_send_object(comm, object, destination, tag, options) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(c_ptr), value :: object
+      integer(c_int32_t), value :: destination
+      integer(c_int32_t), value :: tag
+      type(hocket_call_options), intent(in), optional :: options
+      integer(c_int) :: hocket_send_object
+    end function
+    function hocket_recv_object(comm, source, tag, options, result, from) bind(c)
+      import
+      type(c_ptr), value :: comm
+      integer(c_int32_t), value :: source
+      integer(c_int32_t), value :: tag
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: result
+      integer(c_int32_t), intent(inout), optional :: from
+      integer(c_int) :: hocket_recv_object
+    end function
+    function hocket_send_strided(comm, in, destination, tag, options) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_strided), intent(in), target :: in
+      integer(c_int32_t), value :: destination
+      integer(c_int32_t), value :: tag
+      type(hocket_call_options), intent(in), optional :: options
+      integer(c_int) :: hocket_send_strided
+    end function
+    function hocket_recv_strided(comm, out, source, tag, options, received) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_strided), intent(in), target :: out
+      integer(c_int32_t), value :: source
+      integer(c_int32_t), value :: tag
+      type(hocket_call_options), intent(in), optional :: options
+      type(hocket_received), intent(out), optional :: received
+      integer(c_int) :: hocket_recv_strided
+    end function
+    function hocket_send_recv_strided( &
+      comm, in, destination, out, source, tag, options, received) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_strided), intent(in), target :: in
+      integer(c_int32_t), value :: destination
+      type(hocket_strided), intent(in), target :: out
+      integer(c_int32_t), value :: source
+      integer(c_int32_t), value :: tag
+      type(hocket_call_options), intent(in), optional :: options
+      type(hocket_received), intent(out), optional :: received
+      integer(c_int) :: hocket_send_recv_strided
+    end function
+    function hocket_grid_make(comm, shape, periodic, axes, grid) bind(c)
+      import
+      type(c_ptr), value :: comm
+      integer(c_int32_t), intent(in) :: shape(*)
+      integer(c_int32_t), intent(in), optional :: periodic(*)
+      integer(c_size_t), value :: axes
+      type(c_ptr), intent(inout) :: grid
+      integer(c_int) :: hocket_grid_make
+    end function
+    function hocket_grid_shape(grid, shape, length) bind(c)
+      import
+      type(c_ptr), value :: grid
+      integer(c_int32_t), intent(out) :: shape(*)
+      integer(c_size_t), value :: length
+      integer(c_int) :: hocket_grid_shape
+    end function
+    function hocket_grid_coordinates(grid, rank, coordinates, length) bind(c)
+      import
+      type(c_ptr), value :: grid
+      integer(c_int32_t), value :: rank
+      integer(c_int32_t), intent(out) :: coordinates(*)
+      integer(c_size_t), value :: length
+      integer(c_int) :: hocket_grid_coordinates
+    end function
+    function hocket_grid_rank(grid, coordinates, length, rank) bind(c)
+      import
+      type(c_ptr), value :: grid
+      integer(c_int32_t), intent(in) :: coordinates(*)
+      integer(c_size_t), value :: length
+      integer(c_int32_t), intent(out) :: rank
+      integer(c_int) :: hocket_grid_rank
+    end function
+    function hocket_grid_shift(grid, axis, distance, source, destination) bind(c)
+      import
+      type(c_ptr), value :: grid
+      integer(c_int32_t), value :: axis
+      integer(c_int32_t), value :: distance
+      integer(c_int32_t), intent(out) :: source
+      integer(c_int32_t), intent(out) :: destination
+      integer(c_int) :: hocket_grid_shift
+    end function
+    subroutine hocket_grid_free(grid) bind(c)
+      import
+      type(c_ptr), intent(inout) :: grid
+    end subroutine
+    function hocket_neighbour_exchange(grid, x, halo, axes, tag, options) bind(c)
+      import
+      type(c_ptr), value :: grid
+      type(hocket_strided), intent(in), target :: x
+      type(hocket_halo), intent(in) :: halo(*)
+      integer(c_size_t), value :: axes
+      integer(c_int32_t), value :: tag
+      type(hocket_call_options), intent(in), optional :: options
+      integer(c_int) :: hocket_neighbour_exchange
+    end function
+    function hocket_work_on_done(work, f, context) bind(c)
+      import
+      type(c_ptr), value :: work
+      type(c_funptr), value :: f
+      type(c_ptr), value :: context
+      integer(c_int) :: hocket_work_on_done
+    end function
+    function hocket_comm_dump(comm, directory) bind(c)
+      import
+      type(c_ptr), value :: comm
+      character(kind=c_char), intent(in), optional :: directory(*)
+      integer(c_int) :: hocket_comm_dump
+    end function
+    function hocket_prepare_all_reduce_by(comm, in, out, op, options, prepared) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_operator), intent(in) :: op
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: prepared
+      integer(c_int) :: hocket_prepare_all_reduce_by
+    end function
+    function hocket_prepare_reduce_by(comm, in, out, op, root, options, prepared) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_operator), intent(in) :: op
+      integer(c_int32_t), value :: root
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: prepared
+      integer(c_int) :: hocket_prepare_reduce_by
+    end function
+    function hocket_prepare_reduce_scatter_by(comm, in, out, op, options, prepared) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_operator), intent(in) :: op
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: prepared
+      integer(c_int) :: hocket_prepare_reduce_scatter_by
+    end function
+    function hocket_prepare_scan_by(comm, in, out, op, options, prepared) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_operator), intent(in) :: op
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: prepared
+      integer(c_int) :: hocket_prepare_scan_by
+    end function
+    function hocket_prepare_exscan_by(comm, in, out, op, options, prepared) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_operator), intent(in) :: op
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: prepared
+      integer(c_int) :: hocket_prepare_exscan_by
+    end function
+    function hocket_prepare_argmin( &
+      comm, in, index, values, ranks, indices, options, prepared) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target :: in
+      type(hocket_array), intent(in), target, optional :: index
+      type(hocket_array), intent(in), target :: values
+      type(hocket_array), intent(in), target :: ranks
+      type(hocket_array), intent(in), target, optional :: indices
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: prepared
+      integer(c_int) :: hocket_prepare_argmin
+    end function
+    function hocket_prepare_argmax( &
+      comm, in, index, values, ranks, indices, options, prepared) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target :: in
+      type(hocket_array), intent(in), target, optional :: index
+      type(hocket_array), intent(in), target :: values
+      type(hocket_array), intent(in), target :: ranks
+      type(hocket_array), intent(in), target, optional :: indices
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: prepared
+      integer(c_int) :: hocket_prepare_argmax
+    end function
   end interface
 
   private :: view_int8, view_int16, view_int32, view_int64, view_real32, view_real64, &
@@ -1019,6 +1433,13 @@ contains
     logical(c_bool), pointer, intent(in) :: x(..)
     type(hocket_array) :: view_logical
     view_logical = view(c_loc(x), size(x, kind=c_size_t), HOCKET_BOOL, is_contiguous(x))
+  end function
+  ! A view of any memory as bytes, for messages of derived types and of kinds that C has no type for.
+  function hocket_bytes(data, bytes)
+    type(c_ptr), intent(in) :: data
+    integer(c_size_t), intent(in) :: bytes
+    type(hocket_array) :: hocket_bytes
+    hocket_bytes = view(data, bytes, HOCKET_UINT8, .true.)
   end function
   ! Bytes: as many as there are characters.
   function view_character(x)

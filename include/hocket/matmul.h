@@ -8,7 +8,7 @@
 // Eigen. HOCKET_BLAS_LIBRARY chooses. On GPUs it is cuBLAS.
 #pragma once
 
-#include <complex>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -73,8 +73,23 @@ struct MatmulOptions {
   std::vector<std::string> library_folders = {};
   std::optional<Duration> deadline = {};
 };
+// A real or complex factor. A value, made of a number of C++.
+struct MatmulFactor {
+  constexpr MatmulFactor(double real_part, double imag_part = 0) noexcept  // NOLINT: as the number
+      : real(real_part), imag(imag_part) {}
+  template <typename T>
+  requires requires(const T& number) {
+    { number.real() } -> std::convertible_to<double>;
+    { number.imag() } -> std::convertible_to<double>;
+  }
+  constexpr MatmulFactor(const T& number) noexcept  // NOLINT: as the number
+      : real(number.real()), imag(number.imag()) {}
+
+  double real = 0;
+  double imag = 0;
+};
 struct MatmulScale {
-  std::complex<double> alpha = 1, beta = 1;
+  MatmulFactor alpha = 1, beta = 1;
 };
 
 // A resource: a product that can be repeated on one communicator, which it keeps alive. One thread
@@ -111,7 +126,7 @@ class [[nodiscard("it is gone, and has multiplied nothing: keep it and call it")
   void operator()(ConstArrayView a,
                   ConstArrayView b,
                   ArrayView d,
-                  std::complex<double> alpha = 1,
+                  MatmulFactor alpha = 1,
                   std::optional<StreamRef> stream = {});
   // Computes D = alpha op(A) op(B) + beta C. `c` is distributed as D is, and may be D itself. If D
   // is replicated, C must be the same on all ranks.

@@ -8,7 +8,6 @@
 // that it needs is proportional to the bytes that exist, whatever their length fields say.
 #pragma once
 
-#include <complex>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -162,6 +161,9 @@ class Object {
     bool negative;
     std::vector<std::byte> magnitude;
   };
+  struct Complex {
+    double real, imag;
+  };
   template <typename T>
   Object(ObjectKind kind, T value) : kind_(kind), value_(std::move(value)) {}
   static Object signed_integer(std::int64_t value) noexcept;
@@ -178,7 +180,7 @@ class Object {
                std::int64_t,
                Big,
                double,
-               std::complex<double>,
+               Complex,
                std::string,
                std::vector<std::byte>,
                std::vector<Object>,

@@ -3,13 +3,23 @@
 // All types here are values: copyable, comparable, without lifetime, safe to use from any thread.
 #pragma once
 
-#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>  // has durations, but not the calendar of <chrono>, which compiles slowly
 #include <string_view>
 
 #include "hocket/small_floats.h"
+
+// The standard library's complex numbers, declared and not defined: <complex> compiles slowly, as
+// it brings streams with it. Programs that use complex numbers include it.
+// clang-format off
+namespace std _GLIBCXX_VISIBILITY(default) {
+_GLIBCXX_BEGIN_NAMESPACE_VERSION
+template <typename>
+class complex;
+_GLIBCXX_END_NAMESPACE_VERSION
+}
+// clang-format on
 
 namespace hocket {
 

@@ -69,12 +69,17 @@ class [[nodiscard("dropped while pending, it ends the communicator: keep it and 
   [[nodiscard("it does not wait")]] std::optional<Received> received() const;
 
   // Calls `f` once when the call ends, or now if it has ended. It runs in the thread that ended the
-  // call, so it must not block or throw. It must not make calls of that communicator or wait for
-  // them; they are refused. Several functions run in the order of their registration.
+  // call, so it must not block or throw: an exception that leaves it ends the process. Several
+  // functions run in the order of their registration.
+  //
+  // `f` must not make calls of that communicator or wait for them. They are refused, whether the
+  // call has just ended or long before. A collective that `f` makes is refused for all ranks, as
+  // with any other refused argument. So `f` tells another thread, or a queue that the program
+  // empties: see examples/coroutines.cc.
   void on_done(std::function<void()> f);
 
  private:
-  friend std::vector<std::size_t> wait_some(std::span<Work> works, Duration timeout);
+  friend std::vector<std::size_t> wait_some_of(std::span<Work* const> works, Duration timeout);
   std::shared_ptr<call::Operation> operation_;
 };
 
@@ -94,5 +99,13 @@ class [[nodiscard("dropped while pending, it ends the communicator: keep it and 
 [[nodiscard("false: time ran out, and the calls go on")]] bool wait_all(std::span<Work> works,
                                                                         Duration timeout);
 inline void wait_all(std::span<Work> works) { static_cast<void>(wait_all(works, kForever)); }
+
+// Do the same for works that do not lie in one array.
+[[nodiscard("the places of those that have ended")]] std::vector<std::size_t> wait_some_of(
+    std::span<Work* const> works, Duration timeout = kForever);
+[[nodiscard("the place of one that has ended")]] std::optional<std::size_t> wait_any_of(
+    std::span<Work* const> works, Duration timeout = kForever);
+[[nodiscard("false: time ran out, and the calls go on")]] bool wait_all_of(
+    std::span<Work* const> works, Duration timeout);
 
 }  // namespace hocket

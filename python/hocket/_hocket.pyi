@@ -954,7 +954,7 @@ class Communicator:
             Seconds that each message may take; by default the communicator's `deadline`.
         """
 
-    def send_recv(self, x: ArrayT, destination: int, out: Optional[ArrayT] = None, source: Optional[int] = None, tag: int = 0, deadline: Timeout = None, stream: Stream = None) -> ArrayT:
+    def send_recv(self, x: ArrayT, destination: int, out: Optional[ArrayT] = None, source: Optional[int] = None, tag: int = 0, deadline: Timeout = None, stream: Stream = None, allow_shorter: bool = False) -> ArrayT:
         """
         Send to one rank and receive from one, at once: an exchange, a ring, a shift.
 
@@ -971,11 +971,14 @@ class Communicator:
             The rank to receive from; by default `destination`.
         tag : int
             At least 0.
+        allow_shorter : bool
+            True: the message may have fewer elements than `out`, and fills its beginning. Host only.
 
         Returns
         -------
         array
-            `out`, or a new array of the shape and dtype of `x`.
+            `out`, or a new array of the shape and dtype of `x`. With `allow_shorter` the elements that
+            came, along one axis.
         """
 
     def exchange(self, outgoing: Sequence[tuple[Array, int]], incoming: Sequence[tuple[Array, int]], tag: int = 0, deadline: Timeout = None, stream: Stream = None) -> None:

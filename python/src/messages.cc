@@ -36,7 +36,9 @@ nb::object send_recv(PyCommunicator& self,
                      nb::handle source,
                      nb::handle tag,
                      nb::handle deadline,
-                     nb::handle stream) {
+                     nb::handle stream,
+                     nb::handle allow_shorter) {
+  const bool shorter = flag_argument(allow_shorter, "allow_shorter");
   Array in = array_to_send(x, "x");
   const int to = integer_argument(destination, "destination");
   const int from = source.is_none() ? to : integer_argument(source, "source");
@@ -45,12 +47,18 @@ nb::object send_recv(PyCommunicator& self,
         "out is missing, and from NULL_RANK nothing comes that a new one would hold");
   }
   nb::object result = out.is_none() ? new_array_like(in, shape_of(in)) : nb::borrow(out);
-  Array target = array_to_receive(result, "out", from == kNullRank);
+  Array target = array_to_receive(result, "out", from == kNullRank || shorter);
   require_same_order(in, "x", target, "out");
-  const MessageOptions options = message_options(tag, deadline, stream_of(stream, in, target));
-  without_gil([&] { self.comm.send_recv(in.input(), to, target.output(), from, options); });
+  const MessageOptions options =
+      message_options(tag, deadline, stream_of(stream, in, target), shorter);
+  const ArrayView place = target.output();
+  Received came;
+  without_gil([&] { came = self.comm.send_recv(in.input(), to, place, from, options); });
   land(target);
   if (in.is_on_gpu()) retain(self, {&in, &target}, options.stream);
+  if (shorter && from != kNullRank) {
+    result = result.attr("reshape")(-1)[nb::slice(came.count)];
+  }
   return finished(std::move(result), options.stream);
 }
 
@@ -343,9 +351,10 @@ deadline : float or datetime.timedelta, optional
           arg("tag").none() = 0,
           arg("deadline") = nb::none(),
           arg("stream") = nb::none(),
+          arg("allow_shorter").none() = false,
           nb::sig("def send_recv(self, x: ArrayT, destination: int, out: Optional[ArrayT] = None, "
                   "source: Optional[int] = None, tag: int = 0, deadline: Timeout = None, stream: "
-                  "Stream = None) -> ArrayT"),
+                  "Stream = None, allow_shorter: bool = False) -> ArrayT"),
           R"(Send to one rank and receive from one, at once: an exchange, a ring, a shift.
 
 Parameters
@@ -361,11 +370,14 @@ source : int, optional
     The rank to receive from; by default `destination`.
 tag : int
     At least 0.
+allow_shorter : bool
+    True: the message may have fewer elements than `out`, and fills its beginning. Host only.
 
 Returns
 -------
 array
-    `out`, or a new array of the shape and dtype of `x`.
+    `out`, or a new array of the shape and dtype of `x`. With `allow_shorter` the elements that
+    came, along one axis.
 )");
   cls.def("exchange",
           &exchange,

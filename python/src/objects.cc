@@ -1,4 +1,5 @@
 // Objects between ranks: Python values to hocket's and back, by the safe codec.
+#include <complex>
 #include <cstring>
 #include <string>
 #include <unordered_set>

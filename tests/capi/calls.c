@@ -223,6 +223,248 @@ static void messages(void) {
   CHECK_OK(hocket_recv(world, &room, HOCKET_ANY_SOURCE, HOCKET_ANY_TAG, &shorter, &told));
   CHECK(told.source == previous && told.tag == 11 && told.count == 1);
   CHECK(three[0] == previous + 0.5 && three[1] == -2 && three[2] == -3);
+
+  /* The same while sending; each rank sends another number. */
+  double some[8];
+  for (int i = 0; i < 8; ++i) some[i] = 100 * my_rank + i;
+  three[0] = three[1] = three[2] = -1;
+  const hocket_array few = host_array(some, (size_t)(1 + my_rank % 2), HOCKET_FLOAT64);
+  const hocket_call_options both = {.size = sizeof both, .allow_shorter = 1, .received = &told};
+  CHECK_OK(hocket_send_recv(world, &few, next, &room, previous, 5, &both));
+  CHECK(told.source == previous && told.count == (size_t)(1 + previous % 2));
+  CHECK(three[0] == 100 * previous && three[1] == (previous % 2 ? 100 * previous + 1 : -1));
+  CHECK_FAILS(HOCKET_INVALID_ARGUMENT,
+              "received is set",
+              hocket_send(world,
+                          &few,
+                          HOCKET_NULL_RANK,
+                          5,
+                          &(hocket_call_options){.size = sizeof both, .received = &told}));
+}
+
+static void prepared(void) {
+  double x[kShare] = {1, 2, 3}, y[8 * kShare] = {0};
+  const hocket_array in = host_array(x, kShare, HOCKET_FLOAT64);
+  const hocket_array out = host_array(y, kShare, HOCKET_FLOAT64);
+  const hocket_array all = host_array(y, (size_t)n * kShare, HOCKET_FLOAT64);
+  hocket_prepared* call = NULL;
+  hocket_work* work = NULL;
+  CHECK_OK(hocket_prepare_all_reduce(world, &in, &out, HOCKET_SUM, NULL, &call));
+  for (int round = 1; round <= 3; ++round) {
+    for (int i = 0; i < kShare; ++i) x[i] = round * (my_rank + i);
+    if (round == 2) {
+      CHECK_OK(hocket_prepared_start(call, &work));
+      CHECK_OK(hocket_work_wait(work));
+      hocket_work_free(&work);
+    } else {
+      CHECK_OK(hocket_prepared_call(call));
+    }
+    for (int i = 0; i < kShare; ++i) CHECK(y[i] == round * (n * (n - 1) / 2 + n * i));
+  }
+  hocket_prepared_free(&call);
+  CHECK(call == NULL);
+  CHECK_FAILS(HOCKET_INVALID_ARGUMENT, "prepared is null", hocket_prepared_call(call));
+
+  /* Each verb; the values are those of the calls themselves, which others check. */
+  for (int i = 0; i < kShare; ++i) x[i] = 10 * my_rank + i;
+  enum { kVerbs = 9 };
+  hocket_prepared* calls[kVerbs] = {NULL};
+  CHECK_OK(hocket_prepare_reduce(world, &in, &out, HOCKET_MAX, 0, NULL, &calls[0]));
+  CHECK_OK(hocket_prepare_scan(world, &in, &out, HOCKET_MAX, NULL, &calls[1]));
+  CHECK_OK(hocket_prepare_exscan(world, &in, &out, HOCKET_MAX, NULL, &calls[2]));
+  CHECK_OK(hocket_prepare_reduce_scatter(world, NULL, &all, HOCKET_MAX, NULL, &calls[3]));
+  CHECK_OK(hocket_prepare_broadcast(world, &in, &out, n - 1, NULL, &calls[4]));
+  CHECK_OK(hocket_prepare_all_gather(world, &in, &all, NULL, &calls[5]));
+  CHECK_OK(hocket_prepare_gather(world, &in, my_rank == 0 ? &all : NULL, 0, NULL, &calls[6]));
+  CHECK_OK(hocket_prepare_scatter(world, my_rank == 0 ? &all : NULL, &in, 0, NULL, &calls[7]));
+  CHECK_OK(hocket_prepare_all_to_all(world, NULL, &all, NULL, &calls[8]));
+  for (int verb = 0; verb < kVerbs; ++verb) {
+    CHECK_OK(hocket_prepared_call(calls[verb]));
+    if (verb == 1) CHECK(y[0] == 10 * my_rank);
+    if (verb == 4) CHECK(y[1] == 10 * (n - 1) + 1);
+    if (verb == 5) CHECK(y[(n - 1) * kShare + 2] == 10 * (n - 1) + 2);
+    hocket_prepared_free(&calls[verb]);
+  }
+  CHECK_FAILS(HOCKET_INVALID_ARGUMENT,
+              my_rank == 0 ? "prepared is null" : "refused",
+              my_rank == 0 ? hocket_prepare_broadcast(world, NULL, &out, 0, NULL, NULL)
+                           : hocket_broadcast(world, NULL, &out, 0, NULL));
+}
+
+static int told_code;
+/* A callback's call is refused, and each rank hears of it. */
+static void tell(void* context) {
+  *(int*)context += 1;
+  told_code = hocket_barrier(world, NULL);
+}
+
+static void callbacks(void) {
+  int told = 0;
+  double x = 1;
+  const hocket_array one = host_array(&x, 1, HOCKET_FLOAT64);
+  hocket_work* work = NULL;
+  CHECK_OK(hocket_all_reduce_async(world, NULL, &one, HOCKET_SUM, NULL, &work));
+  CHECK_OK(hocket_work_wait(work));
+  CHECK_OK(hocket_work_on_done(work, &tell, &told));
+  CHECK(told == 1 && told_code == HOCKET_INVALID_ARGUMENT && x == n);
+  CHECK_FAILS(HOCKET_INVALID_ARGUMENT, "f is null", hocket_work_on_done(work, NULL, &told));
+  hocket_work_free(&work);
+  CHECK_FAILS(HOCKET_SYSTEM, "/dev/null/folder", hocket_comm_dump(world, "/dev/null/folder"));
+}
+
+static void several_works(void) {
+  enum { kWorks = 3 };
+  double x[kWorks];
+  hocket_work* works[kWorks] = {NULL};
+  const int next = (my_rank + 1) % n, previous = (my_rank + n - 1) % n;
+  size_t places[kWorks] = {9, 9, 9}, found = 9, first = 9;
+  int done = 9;
+  for (int i = 0; i < kWorks; ++i) {
+    const hocket_array room = host_array(&x[i], 1, HOCKET_FLOAT64);
+    CHECK_OK(hocket_recv_async(world, &room, previous, 20 + i, NULL, &works[i]));
+  }
+  CHECK_OK(hocket_barrier(world, NULL));
+  CHECK_OK(hocket_wait_some(works, kWorks, 1000, places, &found));
+  CHECK(found == 0);
+  CHECK_OK(hocket_wait_any(works, kWorks, 0, &first, &done));
+  CHECK(done == 0 && first == 9);
+  CHECK_OK(hocket_wait_all(works, kWorks, 1000, &done));
+  CHECK(done == 0);
+  CHECK_OK(hocket_barrier(world, NULL));
+  for (int i = kWorks - 1; i >= 0; --i) {
+    double sent = 10 * my_rank + i;
+    const hocket_array array = host_array(&sent, 1, HOCKET_FLOAT64);
+    CHECK_OK(hocket_send(world, &array, next, 20 + i, NULL));
+    if (i == kWorks - 1) {
+      CHECK_OK(hocket_wait_any(works, kWorks, HOCKET_FOREVER, &first, &done));
+      CHECK(done == 1 && first == kWorks - 1 && x[first] == 10 * previous + (int)first);
+      CHECK_OK(hocket_barrier(world, NULL));
+    }
+  }
+  CHECK_OK(hocket_wait_all(works, kWorks, HOCKET_FOREVER, &done));
+  CHECK(done == 1);
+  CHECK_OK(hocket_wait_some(works, kWorks, HOCKET_FOREVER, places, &found));
+  CHECK(found == kWorks && places[0] == 0 && places[2] == 2);
+  for (int i = 0; i < kWorks; ++i) {
+    CHECK(x[i] == 10 * previous + i);
+    hocket_work_free(&works[i]);
+  }
+  CHECK_FAILS(HOCKET_INVALID_ARGUMENT, "works[0] is null", hocket_wait_all(works, 1, 0, &done));
+  CHECK_FAILS(
+      HOCKET_INVALID_ARGUMENT, "works is empty", hocket_wait_some(works, 0, 0, places, &found));
+}
+
+static void neighbours(void) {
+  /* A column of a 3 by 4 array, and from it a row of another. */
+  double x[12], y[4] = {-1, -1, -1, -1};
+  for (int i = 0; i < 12; ++i) x[i] = 100 * my_rank + i;
+  const int next = (my_rank + 1) % n, previous = (my_rank + n - 1) % n;
+  const hocket_strided column = {
+      .data = &x[2], .dtype = HOCKET_FLOAT64, .axes = 1, .shape = {3}, .strides = {4}};
+  const hocket_strided row = {
+      .data = &y[1], .dtype = HOCKET_FLOAT64, .axes = 1, .shape = {3}, .strides = {1}};
+  hocket_received told = {-1, -1, 0, -1};
+  CHECK_OK(hocket_send_recv_strided(world, &column, next, &row, previous, 3, NULL, &told));
+  CHECK(told.source == previous && told.count == 3 && y[0] == -1);
+  for (int i = 0; i < 3; ++i) CHECK(y[1 + i] == 100 * previous + 2 + 4 * i);
+  if (my_rank == 0) CHECK_OK(hocket_send_strided(world, &column, n - 1, 4, NULL));
+  if (my_rank == n - 1 && n > 1) {
+    CHECK_OK(hocket_recv_strided(world, &column, 0, 4, NULL, NULL));
+    CHECK(x[2] == 2 && x[6] == 6 && x[7] == 100 * my_rank + 7);
+  }
+  if (n == 1) CHECK_OK(hocket_recv_strided(world, &row, 0, 4, NULL, NULL));
+  hocket_strided wrong = column;
+  wrong.axes = 9;
+  CHECK_FAILS(HOCKET_INVALID_ARGUMENT, "axes is 9", hocket_send_strided(world, &wrong, 0, 4, NULL));
+
+  /* A ring of two cells a rank, with a border of one, and a second axis of one rank. */
+  hocket_grid* grid = NULL;
+  const int32_t shape[2] = {-1, 1}, periodic[2] = {1, 0};
+  int32_t extents[2] = {0, 0}, place[2] = {9, 9}, source = 9, destination = 9, there = 9;
+  CHECK_OK(hocket_grid_make(world, shape, periodic, 2, &grid));
+  CHECK_OK(hocket_grid_shape(grid, extents, 2));
+  CHECK(extents[0] == n && extents[1] == 1);
+  CHECK_OK(hocket_grid_coordinates(grid, n - 1, place, 2));
+  CHECK(place[0] == n - 1 && place[1] == 0);
+  CHECK_OK(hocket_grid_rank(grid, place, 2, &there));
+  CHECK(there == n - 1);
+  CHECK_OK(hocket_grid_shift(grid, 0, 1, &source, &destination));
+  CHECK(source == previous && destination == next);
+  CHECK_OK(hocket_grid_shift(grid, 1, 1, &source, &destination));
+  CHECK(source == HOCKET_NULL_RANK && destination == HOCKET_NULL_RANK);
+  float cells[4][3];
+  for (int i = 0; i < 4; ++i) {
+    for (int k = 0; k < 3; ++k) cells[i][k] = i == 0 || i == 3 ? -1 : value(my_rank, 3 * i + k);
+  }
+  const hocket_strided part = {
+      .data = cells, .dtype = HOCKET_FLOAT32, .axes = 2, .shape = {4, 3}, .strides = {3, 1}};
+  const hocket_halo halo[2] = {{1, 1}, {0, 0}};
+  CHECK_OK(hocket_neighbour_exchange(grid, &part, halo, 2, 0, NULL));
+  for (int k = 0; k < 3; ++k) {
+    CHECK(cells[0][k] == value(previous, 3 * 2 + k) && cells[3][k] == value(next, 3 + k));
+    CHECK(cells[1][k] == value(my_rank, 3 + k));
+  }
+  CHECK_FAILS(HOCKET_INVALID_ARGUMENT,
+              "halo has 1 entries",
+              hocket_neighbour_exchange(grid, &part, halo, 1, 0, NULL));
+  CHECK_FAILS(HOCKET_INVALID_ARGUMENT, "length is 1", hocket_grid_shape(grid, extents, 1));
+  hocket_grid_free(&grid);
+  CHECK(grid == NULL);
+}
+
+static void coalesced(void) {
+  double x[2] = {my_rank, my_rank + 1}, y[8 * 2];
+  int32_t k[3] = {my_rank, 2, 3};
+  const hocket_array arrays[2] = {host_array(x, 2, HOCKET_FLOAT64), host_array(k, 3, HOCKET_INT32)};
+  const double sum = n * (n - 1) / 2.0;
+  CHECK_OK(hocket_all_reduce_coalesced(world, arrays, 2, HOCKET_SUM, NULL));
+  CHECK(x[0] == sum && x[1] == sum + n && k[0] == (int)sum && k[2] == 3 * n);
+  x[0] = k[1] = my_rank;
+  CHECK_OK(hocket_broadcast_coalesced(world, arrays, 2, n - 1, NULL));
+  CHECK(x[0] == n - 1 && k[1] == n - 1);
+  x[0] = my_rank;
+  const hocket_array gathered = host_array(y, 2 * (size_t)n, HOCKET_FLOAT64);
+  CHECK_OK(hocket_all_gather_coalesced(world, arrays, &gathered, 1, NULL));
+  CHECK(y[0] == 0 && y[2 * (n - 1)] == n - 1);
+  CHECK_OK(hocket_reduce_scatter_coalesced(world, &gathered, arrays, 1, HOCKET_SUM, NULL));
+  CHECK(x[0] == n * my_rank);
+  CHECK_FAILS(HOCKET_INVALID_ARGUMENT,
+              my_rank == 0 ? "arrays is null" : "refused",
+              hocket_all_reduce_coalesced(world, my_rank == 0 ? NULL : arrays, 2, 0, NULL));
+
+  const hocket_array shards = host_array(y, 2, HOCKET_FLOAT64);
+  y[0] = 0.1, y[1] = my_rank;
+  CHECK_OK(hocket_reproducible_sum(world, &shards, arrays, HOCKET_SUM, NULL));
+  CHECK(x[0] > 0.0999 * n && x[0] < 0.1001 * n && x[1] == sum);
+  x[0] = x[1] = my_rank;
+  CHECK_OK(hocket_compressed_all_reduce(world, arrays, HOCKET_SUM, NULL));
+  CHECK(x[0] == sum && x[1] == sum);
+  x[0] = my_rank;
+  x[1] = 1;
+  CHECK_OK(hocket_hierarchical_all_reduce(world, arrays, HOCKET_SUM, 0, NULL));
+  CHECK(x[0] == sum && x[1] == n);
+  CHECK_FAILS(HOCKET_INVALID_ARGUMENT,
+              my_rank == 0 ? "op is 99" : "refused",
+              hocket_hierarchical_all_reduce(world, arrays, my_rank == 0 ? 99 : 0, 0, NULL));
+
+  /* Objects from rank to rank. */
+  char text[16];
+  sprintf(text, "from %d", my_rank);
+  hocket_object *mine = NULL, *got = NULL;
+  const void* bytes = NULL;
+  size_t length = 0;
+  int32_t from = -1;
+  CHECK_OK(hocket_object_from_string(text, &mine));
+  if (my_rank > 0) CHECK_OK(hocket_send_object(world, mine, 0, 6, NULL));
+  for (int r = 1; my_rank == 0 && r < n; ++r) {
+    CHECK_OK(hocket_recv_object(world, r, 6, NULL, &got, &from));
+    CHECK_OK(hocket_object_bytes(got, &bytes, &length));
+    sprintf(text, "from %d", r);
+    CHECK(from == r && strcmp(bytes, text) == 0);
+    hocket_object_free(&got);
+  }
+  hocket_object_free(&mine);
+  CHECK_OK(hocket_barrier(world, NULL));
 }
 
 static void groups(void) {
@@ -402,6 +644,12 @@ static void own_operators(void) {
                 "it returned 7",
                 hocket_all_reduce_by(world, &in, &out, &unlucky, NULL));
   }
+  hocket_prepared* call = NULL;
+  const hocket_operator again = {.size = sizeof op, .combine = weighted, .context = &weight};
+  CHECK_OK(hocket_prepare_all_reduce_by(world, &in, &out, &again, NULL, &call));
+  CHECK_OK(hocket_prepared_call(call));
+  hocket_prepared_free(&call);
+  CHECK(y[0] == weighted_total(n - 1, 0, weight));
   const hocket_operator none = {.size = sizeof op};
   const hocket_operator some = {.size = sizeof op, .combine = weighted, .context = &weight};
   CHECK_FAILS(HOCKET_INVALID_ARGUMENT,
@@ -425,6 +673,11 @@ static void extremes(void) {
   const hocket_array indices = host_array(found, kCount, HOCKET_INT64);
   CHECK_OK(hocket_argmin(world, &in, NULL, &values, &who, NULL, NULL));
   for (int i = 0; i < kCount; ++i) CHECK(ranks[i] == 0 && least[i] == (i == 1 ? 5 : value(0, i)));
+  hocket_prepared* call = NULL;
+  CHECK_OK(hocket_prepare_argmax(world, &in, NULL, &values, &who, NULL, NULL, &call));
+  CHECK_OK(hocket_prepared_call(call));
+  hocket_prepared_free(&call);
+  CHECK(ranks[0] == n - 1 && least[0] == value(n - 1, 0));
   hocket_work* work = NULL;
   CHECK_OK(hocket_argmax_async(world, &in, &known, &values, &who, &indices, NULL, &work));
   CHECK_OK(hocket_work_wait(work));
@@ -451,6 +704,11 @@ int main(void) {
   movement();
   unequal_parts();
   messages();
+  prepared();
+  callbacks();
+  several_works();
+  neighbours();
+  coalesced();
   groups();
   symmetric();
   objects();

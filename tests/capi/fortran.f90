@@ -32,6 +32,18 @@ program test_fortran
   type(hocket_init_options) :: joining
   type(hocket_rebuild_options) :: rebuilding
   type(hocket_symmetric_options) :: sharing
+  type(hocket_strided) :: line, other_line
+  type(hocket_halo) :: halo(2)
+  type(hocket_received) :: told
+  type(c_ptr) :: works(2), grid = c_null_ptr
+  integer(c_size_t) :: found, places(2)
+  integer(c_int32_t) :: from, to, shape2(2)
+  real(c_double), target :: field(3, 4)
+  type :: particle
+    real(c_double) :: at(3)
+    integer(c_int) :: kind
+  end type
+  type(particle), target :: one_particle, other_particle
 
   call check(options%size == c_sizeof(options), "size of hocket_call_options")
   call check(joining%size == c_sizeof(joining), "size of hocket_init_options")
@@ -94,6 +106,70 @@ program test_fortran
   call ok(hocket_send_recv(world, hocket_view(x), modulo(rank + 1, ranks), hocket_view(y), &
     modulo(rank - 1, ranks), next_tag))
   call check(nint(y(1)) == modulo(rank - 1, ranks) * 10 + 1, "ring")
+
+  ! Prepared, and several works.
+  x = rank
+  call ok(hocket_prepare_all_reduce(world, out=hocket_view(x), op=HOCKET_SUM, prepared=made))
+  call ok(hocket_prepared_call(made))
+  call check(nint(x(3)) == ranks * (ranks - 1) / 2, "prepared")
+  x = 1
+  call ok(hocket_prepared_start(made, work))
+  call ok(hocket_work_wait(work))
+  call hocket_work_free(work)
+  call hocket_prepared_free(made)
+  call check(nint(x(3)) == ranks, "prepared and started")
+  works = c_null_ptr
+  x = rank
+  call ok(hocket_recv_async(world, hocket_view(y(1:1)), modulo(rank - 1, ranks), 30, work=works(1)))
+  call ok(hocket_recv_async(world, hocket_view(y(2:2)), modulo(rank - 1, ranks), 31, work=works(2)))
+  call ok(hocket_barrier(world))
+  call ok(hocket_wait_some(works, 2_c_size_t, 0_c_int64_t, places, found))
+  call check(found == 0, "nothing has come")
+  call ok(hocket_barrier(world))
+  call ok(hocket_send(world, hocket_view(x(1:1)), modulo(rank + 1, ranks), 31))
+  call ok(hocket_wait_any(works, 2_c_size_t, HOCKET_FOREVER, found, done))
+  call check(done == 1 .and. found == 1, "the second has come")
+  call ok(hocket_barrier(world))
+  call ok(hocket_send(world, hocket_view(x(1:1)), modulo(rank + 1, ranks), 30))
+  call ok(hocket_wait_all(works, 2_c_size_t, HOCKET_FOREVER, done))
+  call check(done == 1 .and. nint(sum(y(1:2))) == 2 * modulo(rank - 1, ranks), "both have come")
+  call hocket_work_free(works(1))
+  call hocket_work_free(works(2))
+
+  ! A row of a matrix to a column of the next rank's, and a derived type.
+  field = rank
+  line = hocket_strided(c_loc(field(2, 1)), HOCKET_FLOAT64, 1)
+  line%shape(1) = 3
+  line%strides(1) = 3
+  other_line = hocket_strided(c_loc(field(1, 4)), HOCKET_FLOAT64, 1)
+  other_line%shape(1) = 3
+  other_line%strides(1) = 1
+  call ok(hocket_send_recv_strided(world, line, modulo(rank + 1, ranks), other_line, &
+    modulo(rank - 1, ranks), 0, received=told))
+  call check(told%count == 3 .and. all_equal(field(:, 4), &
+    [(real(modulo(rank - 1, ranks), c_double), i = 1, 3)]), "a row becomes a column")
+  one_particle = particle([1.0_c_double * rank, 2.0_c_double, 3.0_c_double], rank)
+  call ok(hocket_send_recv(world, &
+    hocket_bytes(c_loc(one_particle), int(storage_size(one_particle) / 8, c_size_t)), &
+    modulo(rank + 1, ranks), &
+    hocket_bytes(c_loc(other_particle), int(storage_size(other_particle) / 8, c_size_t)), &
+    modulo(rank - 1, ranks), 0))
+  call check(other_particle%kind == modulo(rank - 1, ranks), "a derived type")
+
+  ! A ring of columns: axes are listed from the last to the first.
+  call ok(hocket_grid_make(world, [-1_c_int32_t], [1_c_int32_t], 1_c_size_t, grid))
+  call ok(hocket_grid_shift(grid, 0, 1, from, to))
+  call check(from == modulo(rank - 1, ranks) .and. to == modulo(rank + 1, ranks), "shift")
+  call ok(hocket_grid_shape(grid, shape2, 2_c_size_t))
+  call check(shape2(1) == ranks, "shape")
+  field = rank
+  line = hocket_strided(c_loc(field), HOCKET_FLOAT64, 2)
+  line%shape(1:2) = [4, 3]
+  line%strides(1:2) = [3, 1]
+  halo(1) = hocket_halo(1, 1)
+  call ok(hocket_neighbour_exchange(grid, line, halo, 1_c_size_t, 0))
+  call check(nint(field(3, 1)) == from .and. nint(field(1, 4)) == to, "borders")
+  call hocket_grid_free(grid)
 
   call ok(hocket_split(world, modulo(rank, 2), 0, group=half))
   n = rank

@@ -8,6 +8,7 @@
 #include <deque>
 #include <functional>
 #include <list>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -125,6 +126,9 @@ void messages(Communicator& c) {
   kept = c.send_async(std::initializer_list<float>{1, 2}, 1);          //! this array is a temporary
   kept = c.send_async(Silent<__LINE__>(), 1);                          //! this array is a temporary
   kept = c.recv_async(std::vector<int>(4), 1);                         //! this array is a temporary
+  kept = c.send_async(array<Particle, __LINE__>{}, 1);                 //! this array is a temporary
+  kept = c.recv_async(array<Particle, __LINE__>{}, 1);                 //! this array is a temporary
+  c.recv(array<Particle, __LINE__>{}, 1);                              //! this array is a temporary
   std::vector<hocket::Outgoing> out{{array<char8_t, 1>{}, 1}};         //! this element type can be
   std::vector<hocket::Outgoing> to{{array<std::byte, __LINE__>{}, 1}};   //! this array is a temporary
   std::vector<hocket::Incoming> in{{array<std::byte, __LINE__>{}, 1}};   //! this array is a temporary
@@ -166,7 +170,7 @@ void elements(Communicator& c, std::vector<std::string>& s, std::vector<Particle
   c.all_reduce(l);        //! this element type can be neither moved nor reduced
   c.broadcast(nested);    //! this element type can be neither moved nor reduced
   c.broadcast(matrix);    //! this element type can be neither moved nor reduced
-  c.send("text", 1);      //! this element type can be neither moved nor reduced
+  c.send(std::vector<std::unique_ptr<int>>(2), 1);  //! this element type can be neither moved
 }
 void no_arrays(Communicator& c, double* p, const std::vector<double>& input) {
   std::vector<bool> bits;

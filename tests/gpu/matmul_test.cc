@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <complex>
+
 #include "device_arrays.h"
 #include "matmul_reference.h"
 

@@ -216,9 +216,10 @@ TEST(Async, ACallbackMayDestroyPendingWork) {
   }
 }
 
-// It would wait for itself: who runs the callback is at a step of the communicator's calls.
-TEST(Async, ACallbackIsRefusedCallsOfItsCommunicator) {
-  run_job({.size = 2}, [](Rank& rank) {
+// The thread that runs a callback may be at a step of the communicator's calls, and would wait for
+// itself. A call that had ended before is no exception: the program cannot tell which it is.
+void refuse_calls_of_callbacks(bool has_ended) {
+  run_job({.size = 2}, [has_ended](Rank& rank) {
     World world = rank.join();
     auto comm = world.communicator().duplicate();
     const int peer = 1 - rank.rank();
@@ -244,11 +245,13 @@ TEST(Async, ACallbackIsRefusedCallsOfItsCommunicator) {
       std::promise<Outcome> told;
       Work pending = comm.recv_async(y, peer, {.tag = 1});
       Work work = comm.recv_async(z, peer, {.tag = 2});
-      work.on_done([&] { told.set_value(outcome_of([&] { use(pending); })); });
+      const auto callback = [&] { told.set_value(outcome_of([&] { use(pending); })); };
+      if (!has_ended) work.on_done(callback);
       rank.mark(0);
       rank.await(0, 2 * round);  // the callback is there: it is not called by on_done itself
       comm.send(x, peer, {.tag = 2});
       work.wait();
+      if (has_ended) work.on_done(callback);
       const Outcome outcome = told.get_future().get();
       rank.check(outcome.kind == "InvalidArgument" &&
                      outcome.message.find("tell another thread") != std::string::npos,
@@ -260,6 +263,72 @@ TEST(Async, ACallbackIsRefusedCallsOfItsCommunicator) {
       rank.check(y == x && z == x, "a message is wrong");
     }
     comm.barrier();
+    comm.close();
+  });
+}
+
+TEST(Async, ACallbackIsRefusedCallsOfItsCommunicator) { refuse_calls_of_callbacks(false); }
+TEST(Async, ACallbackOfAnEndedCallIsRefusedThemToo) { refuse_calls_of_callbacks(true); }
+
+// Otherwise a later call of this rank would be taken for the one that was refused.
+TEST(Async, ACollectiveOfACallbackIsRefusedToAllRanks) {
+  run_job({.size = 2}, [](Rank& rank) {
+    World world = rank.join();
+    auto comm = world.communicator().duplicate();
+    const bool calls_back = rank.rank() == 0;
+    std::vector<int> x(10);
+    // How rank 0 gets a Work, when its callback is there, and how rank 1 lets the call end.
+    struct Case {
+      const char* name;
+      bool has_ended;
+      std::function<Work()> begin;
+      std::function<void()> meet;
+    };
+    const std::vector<Case> cases{
+        {"pending", false, [&] { return comm.all_reduce_async(x); }, [&] { comm.all_reduce(x); }},
+        {"ended", true, [&] { return comm.all_reduce_async(x); }, [&] { comm.all_reduce(x); }},
+        {"sent", true, [&] { return comm.send_async(x, 1); }, [&] { comm.recv(x, 0); }},
+        {"sent to nobody", true, [&] { return comm.send_async(x, kNullRank); }, [] {}},
+    };
+    const std::vector<std::function<void(std::vector<int>&)>> uses{
+        [&](std::vector<int>& y) { comm.all_reduce(y); },
+        [&](std::vector<int>& y) { comm.all_reduce_async(y).wait(); },
+        [&](std::vector<int>& y) { comm.prepare_all_reduce(y)(); },
+        [&](std::vector<int>&) { static_cast<void>(comm.split({.color = 0})); },
+        [&](std::vector<int>& y) {
+          const std::vector<std::size_t> counts{5, 5};
+          comm.reduce_scatter_v(std::vector<int>(10, 1), std::span(y).first(5), counts);
+        },
+    };
+    int round = 0;
+    for (const Case& each : cases) {
+      for (const auto& use : uses) {
+        rank.stage(fmt::format("{}, round {}", each.name, ++round));
+        for (int i = 0; i < 40; ++i) comm.barrier();  // this thread gets the fast path
+        std::vector<int> y(10, 1), later(10, rank.rank() + 1);
+        Outcome outcome;
+        if (calls_back) {
+          std::promise<Outcome> told;
+          const auto callback = [&] { told.set_value(outcome_of([&] { use(y); })); };
+          Work work = each.begin();
+          if (!each.has_ended) work.on_done(callback);
+          rank.mark(0);
+          work.wait();
+          if (each.has_ended) work.on_done(callback);
+          outcome = told.get_future().get();
+        } else {
+          if (!each.has_ended) rank.await(0, round);
+          each.meet();
+          outcome = outcome_of([&] { use(y); });
+        }
+        rank.check(outcome.kind == "InvalidArgument" &&
+                       outcome.message.find("tell another thread") != std::string::npos,
+                   fmt::format("{}: {} {}", each.name, outcome.kind, outcome.message));
+        comm.all_reduce(later);
+        rank.check(y == std::vector(10, 1) && later == std::vector(10, 3),
+                   fmt::format("{}: calls are paired wrongly", each.name));
+      }
+    }
     comm.close();
   });
 }

@@ -145,7 +145,9 @@ struct Drawn {
         for (std::size_t k = 0; k < size.k; ++k) {
           sum += op_at(wa, a.op, i, k) * op_at(wb, b.op, k, j);
         }
-        want.at(i, j) = scale.alpha * sum + scale.beta * wc.at(i, j);
+        const Complex alpha(scale.alpha.real, scale.alpha.imag);
+        const Complex beta(scale.beta.real, scale.beta.imag);
+        want.at(i, j) = alpha * sum + beta * wc.at(i, j);
       }
     }
     my_a = part_of<T>(wa, a, rank, ranks);

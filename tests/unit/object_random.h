@@ -3,6 +3,7 @@
 
 #include <rapidcheck.h>
 
+#include <complex>
 #include <string>
 #include <vector>
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <complex>
 #include <functional>
 #include <mutex>
 #include <numeric>

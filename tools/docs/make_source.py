@@ -18,7 +18,7 @@ GUIDE = [
     (
         "Start here",
         ["README", "docs/installing"]
-        + [f"docs/{name}" for name in ("concepts", "reductions", "messages", "starting")]
+        + [f"docs/{name}" for name in ("concepts", "reductions", "messages", "verbs", "starting")]
         + [f"docs/{name}" for name in ("notebooks", "many_hosts", "gpu")],
     ),
     (

@@ -1,5 +1,6 @@
 #include "arrays/matmul/blocks.h"
 
+#include <complex>
 #include <cstring>
 #include <type_traits>
 

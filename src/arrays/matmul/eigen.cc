@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <Eigen/Core>
+#include <complex>
 #include <type_traits>
 
 #include "arrays/matmul/blas.h"

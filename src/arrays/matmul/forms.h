@@ -1,6 +1,7 @@
 // The two forms of a product of distributed matrices; see MatmulForm.
 #pragma once
 
+#include <complex>
 #include <cstddef>
 #include <functional>
 #include <memory>

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <complex>
 
 #include "arrays/matmul/cublas.h"
 #include "arrays/matmul/float8.h"

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <complex>
 
 #include "arrays/distribution/same_plan.h"
 #include "arrays/matmul/agreement.h"
@@ -62,8 +63,8 @@ void require_part(const ConstArrayView& array,
       "{} lies on GPU {}, and the plan is for GPU {}", name, gpu, local.device()->ordinal()));
 }
 
-void require_scale(std::complex<double> scale, const char* name, DType dtype) {
-  if (scale.imag() == 0 || dtype == DType::kComplex64 || dtype == DType::kComplex128) return;
+void require_scale(MatmulFactor scale, const char* name, DType dtype) {
+  if (scale.imag == 0 || dtype == DType::kComplex64 || dtype == DType::kComplex128) return;
   throw InvalidArgument(
       fmt::format("{} is complex, and the matrices are {}", name, name_of(dtype)));
 }
@@ -77,9 +78,9 @@ void require_aligned(const ConstArrayView& array, const char* name) {
                   kFloat8Unit));
 }
 
-std::uint64_t mix_scale(std::uint64_t hash, std::complex<double> scale) {
-  hash = base::mix(hash, std::bit_cast<std::uint64_t>(scale.real()));
-  return base::mix(hash, std::bit_cast<std::uint64_t>(scale.imag()));
+std::uint64_t mix_scale(std::uint64_t hash, MatmulFactor scale) {
+  hash = base::mix(hash, std::bit_cast<std::uint64_t>(scale.real));
+  return base::mix(hash, std::bit_cast<std::uint64_t>(scale.imag));
 }
 
 }  // namespace
@@ -193,13 +194,13 @@ struct Matmul::Plan {
       check(a, b, c, d, scale);
       local->begin(stream);
     };
-    const bool adds = c != nullptr && scale.beta != 0.0;
+    const bool adds = c != nullptr && (scale.beta.real != 0 || scale.beta.imag != 0);
     Operands operands{.left = a.data(),
                       .right = b.data(),
                       .added = adds ? c->data() : nullptr,
                       .target = d.data(),
-                      .alpha = scale.alpha,
-                      .beta = scale.beta};
+                      .alpha = {scale.alpha.real, scale.alpha.imag},
+                      .beta = {scale.beta.real, scale.beta.imag}};
     if (problem->is_swapped) std::swap(operands.left, operands.right);
     const std::uint64_t step = mix_scale(mix_scale(adds ? 2 : 1, scale.alpha), scale.beta);
     if (device) {  // its ranks do not wait for each other on the host
@@ -239,7 +240,7 @@ Matmul::~Matmul() = default;
 void Matmul::operator()(ConstArrayView a,
                         ConstArrayView b,
                         ArrayView d,
-                        std::complex<double> alpha,
+                        MatmulFactor alpha,
                         std::optional<StreamRef> stream) {
   plan_->execute(a, b, nullptr, d, {.alpha = alpha, .beta = 0}, stream);
 }

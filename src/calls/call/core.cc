@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "foundation/base/poll.h"
 #include "membership/failure/caught.h"
 
@@ -13,7 +15,7 @@ using engine::Task;
 
 // --- The turn -----------------------------------------------------------------------------------
 
-void CallGuard::enter() {
+void CallGuard::enter(std::optional<engine::Kind> kind) {
   auto found = TurnLock::Who::kNobody;
   // A thread at one step is soon out, unless it has lost its processor, perhaps to this thread. A
   // call in progress in another thread is an error.
@@ -21,7 +23,10 @@ void CallGuard::enter() {
     if (core_.turn_.try_enter(TurnLock::Who::kUser, &found)) return true;
     // A thread that was inside when this process was forked does not exist here, and never leaves.
     if (core_.forks_.forked()) core_.raise_unusable();
-    core_.refuse_in_callback();
+    if (core_.holds_turn_in_callback()) core_.refuse_call_of_callback(kind);
+    if (core_.stepper_.load(std::memory_order_relaxed) == base::this_thread()) {
+      core_.refuse_within_call();
+    }
     if (found == TurnLock::Who::kUser) {
       if (!core_.open_) core_.raise_unusable();  // that user is closing it
       if (core_.turn_.is_user_here()) core_.refuse_within_call();
@@ -34,6 +39,14 @@ void CallGuard::enter() {
   };
   base::Naps pace(Duration::zero(), TurnLock::kStepsMet);
   base::wait_until(is_in, pace);
+  if (!core_.is_telling_here()) [[likely]]
+    return;
+  try {
+    core_.refuse_call_of_callback(kind);
+  } catch (...) {
+    core_.turn_.leave();  // not quietly: this thread must not get the fast path
+    throw;
+  }
 }
 
 void CallGuard::leave() noexcept {
@@ -121,10 +134,38 @@ void Core::refuse_in_callback() const {
     if (stepper_.load(std::memory_order_relaxed) == base::this_thread()) refuse_within_call();
     return;
   }
-  throw InvalidArgument(
+  throw told_in_callback();
+}
+
+InvalidArgument Core::told_in_callback() const {
+  return InvalidArgument(
       fmt::format("a callback that Work::on_done was given uses communicator {} while it tells of "
                   "a call's end; have it tell another thread, which does so then",
                   membership_.name));
+}
+
+// --- Callbacks of calls that have ended ---------------------------------------------------------
+
+void Core::tell(const std::function<void()>& callback) noexcept {
+  // Entering takes the fast path away from this thread, so that CallGuard looks for callbacks. If
+  // another thread is inside, it has done so.
+  if (turn_.try_enter(TurnLock::Who::kWaiter)) turn_.leave();
+  const auto self = base::this_thread();
+  {
+    const std::lock_guard lock(tellers_mutex_);
+    tellers_.push_back(self);
+    tellers_count_.store(tellers_.size(), std::memory_order_relaxed);
+  }
+  callback();
+  const std::lock_guard lock(tellers_mutex_);
+  tellers_.erase(std::ranges::find(tellers_, self));
+  tellers_count_.store(tellers_.size(), std::memory_order_relaxed);
+}
+
+bool Core::is_telling_here() const noexcept {
+  if (tellers_count_.load(std::memory_order_relaxed) == 0) return false;  // a thread sees its own
+  const std::lock_guard lock(tellers_mutex_);
+  return std::ranges::find(tellers_, base::this_thread()) != tellers_.end();
 }
 
 void Core::raise_unusable() {
@@ -170,7 +211,7 @@ Plan Core::checked(const Request& request,
 }
 
 void Core::run_as(const Signature& shown, const Request& request) {
-  const CallGuard guard(*this);
+  const CallGuard guard(*this, shown.kind);
   require_usable();
   require_members();
   require_limit(shown.kind, request.deadline);

@@ -4,7 +4,11 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -106,6 +110,8 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   // A message that has arrived and no receive has taken. Absent if there is none and one can still
   // come.
   std::optional<engine::Envelope> find_message(const failure::MessageCall& call);
+  // For the Work of a message that has ended already.
+  std::shared_ptr<Operation> ended_message() { return {shared_from_this(), &ended_message_}; }
   // Number of cheap looks for a message before more expensive checks.
   int eager_polls() const noexcept { return eager_polls_; }
 
@@ -126,9 +132,13 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   }
   // Call it before reading the job's memory, which does not exist in a forked child.
   void refuse_forked() const;
-  // True if this thread runs a callback of one of its calls. It then has the turn, in the middle of
-  // a step. A wait for the turn would never end, so it is refused.
-  bool is_in_callback() const noexcept { return runner_ && runner_->is_concluding_here(); }
+  // True if this thread runs a callback of one of its calls. Calls of the callback are refused.
+  bool is_in_callback() const noexcept { return holds_turn_in_callback() || is_telling_here(); }
+  // True if the callback's call has just ended. The thread then has the turn, in the middle of a
+  // step, so that a wait for the turn would never end.
+  bool holds_turn_in_callback() const noexcept { return runner_ && runner_->is_concluding_here(); }
+  // Calls `callback` of a call that had ended before. This thread need not have the turn.
+  void tell(const std::function<void()>& callback) noexcept;
   // The same for a thread at a step, in which a user's operator or a signal handler runs.
   void refuse_in_callback() const;
   [[noreturn]] void refuse_within_call() const;
@@ -260,6 +270,9 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   std::exception_ptr ended() override;
   void fail_caught(std::uint64_t sequence) noexcept override;
   void refuse_after_leaving() const;
+  bool is_telling_here() const noexcept;
+  InvalidArgument told_in_callback() const;
+  [[noreturn]] void refuse_call_of_callback(std::optional<engine::Kind> kind);
   void refuse_limit(engine::Kind kind, const std::optional<Duration>& limit);
   void find_lost(const failure::Awaited& awaited);
   void hear_of_last_calls();
@@ -301,6 +314,11 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   std::optional<failure::Texts> texts_;
   std::optional<live::LongWaits> long_waits_;
   std::optional<Runner> runner_;
+  Operation ended_message_{*this};
+  // The threads that run a callback in `tell`. Guarded by the mutex; the number is for quick looks.
+  mutable std::mutex tellers_mutex_;
+  std::vector<std::uintptr_t> tellers_;
+  std::atomic<std::size_t> tellers_count_{0};
   bool is_watched_ = false;  // by the progress thread, from `watch` until nothing is left
   // By the progress thread's last look.
   std::atomic<std::uint32_t> visits_seen_{0};
@@ -315,11 +333,13 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   std::atomic<bool> lost_{false};  // a call on GPUs that the host carried has failed
 };
 
-// A user thread's turn on a communicator. Throws where another thread has it.
+// A user thread's turn on a communicator. Throws where another thread has it, and in a callback.
+// `kind` is that of a collective call: the other ranks hear of one that a callback makes.
 class CallGuard {
  public:
-  explicit CallGuard(Core& core) : core_(core), shortly_(core.turn_.enter_shortly()) {
-    if (!shortly_) enter();
+  explicit CallGuard(Core& core, std::optional<engine::Kind> kind = std::nullopt)
+      : core_(core), shortly_(core.turn_.enter_shortly()) {
+    if (!shortly_) enter(kind);
   }
   ~CallGuard() {
     if (shortly_) {
@@ -332,7 +352,7 @@ class CallGuard {
   CallGuard& operator=(const CallGuard&) = delete;
 
  private:
-  void enter();
+  void enter(std::optional<engine::Kind> kind);
   void leave() noexcept;
 
   Core& core_;

@@ -112,7 +112,7 @@ void Core::raise_untold(bool cut_short) const {
 // --- Closing ------------------------------------------------------------------------------------
 
 Core::Closing Core::enter_to_close() noexcept {
-  if (is_in_callback()) return Closing::kInside;
+  if (holds_turn_in_callback()) return Closing::kInside;
   // Somebody may be at a step; the progress thread finds the communicator closed when it comes
   // again. A thread in a call is called out of it, as it needs the engines.
   bool is_told = false;
@@ -176,7 +176,7 @@ void Core::hear_of_last_calls() {
 }
 
 void Core::compare_at_exit() {
-  if (!open_ || forks_.forked() || rank() < 0 || is_in_callback()) return;
+  if (!open_ || forks_.forked() || rank() < 0 || holds_turn_in_callback()) return;
   if (!turn_.try_enter(TurnLock::Who::kUser)) return;
   struct Leaves {
     TurnLock& turn;

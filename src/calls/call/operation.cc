@@ -24,7 +24,7 @@ void Operation::finish(std::exception_ptr error) noexcept {
   // It may have gone to sleep, behind the fence that Waiter puts up: then we see it here.
   const std::uintptr_t waiter = waiter_.load(std::memory_order_relaxed);
   if (waiter != 0 && waiter != base::this_thread()) {
-    control::HostControl& host = owner_->job().host();
+    control::HostControl& host = core_->job().host();
     host.ring(host.self());
   }
   for (const auto& callback : callbacks) callback();
@@ -33,7 +33,7 @@ void Operation::finish(std::exception_ptr error) noexcept {
 void Operation::rethrow() {
   if (!error_) return;
   told_ = true;
-  owner_->told();
+  core_->told();
   std::rethrow_exception(error_);
 }
 
@@ -45,7 +45,7 @@ void Operation::on_done(std::function<void()> f) {
     f = std::move(callbacks_.back());
     callbacks_.pop_back();
   }
-  f();
+  core_->tell(f);
 }
 
 bool Operation::make_heard() noexcept {

@@ -92,7 +92,7 @@ class Bell {
 class Operation {
  public:
   Operation(std::shared_ptr<Core> owner, base::Deadline deadline, Duration allowed)
-      : owner_(std::move(owner)) {
+      : owner_(std::move(owner)), core_(owner_.get()) {
     call.deadline = deadline;
     call.allowed = allowed;
   }
@@ -101,13 +101,16 @@ class Operation {
             base::Deadline deadline,
             Duration allowed,
             MessageInFlight&& its)
-      : begun(true), message(std::move(its)), owner_(std::move(owner)) {
+      : begun(true), message(std::move(its)), owner_(std::move(owner)), core_(owner_.get()) {
     call.deadline = deadline;
     call.allowed = allowed;
     call.awaited = {.peer = message.call.envelope.peer, .message = &message.call};
   }
 
-  Core& owner() noexcept { return *owner_; }
+  // A message of `of` that has ended. The owner keeps it.
+  explicit Operation(Core& of) noexcept : core_(&of), state_(State::kDone) {}
+
+  Core& owner() noexcept { return *core_; }
 
   Stepped call;
   bool begun = false;
@@ -159,7 +162,8 @@ class Operation {
   // False: it has ended. Called with the mutex held.
   bool make_heard() noexcept;
 
-  std::shared_ptr<Core> owner_;
+  std::shared_ptr<Core> owner_;  // null if the owner keeps this
+  Core* core_;
   std::exception_ptr error_;  // written before state_ becomes kDone
   bool told_ = false;         // of it; the program's
   std::atomic<State> state_{State::kPending};

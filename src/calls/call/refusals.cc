@@ -33,12 +33,14 @@ void Core::announce_refusal(std::uint64_t sequence, Kind kind, std::string_view 
     operation->call.shown.kind = kind;
     operation->refusal = reason;
     runner_->enqueue(operation);
-    runner_->advance(false);
-    // After the others have read earlier refusals; but never after work under way, which may need a
-    // later call of this thread.
-    runner_->advance_until(
-        [&] { return operation->done() || runner_->queue().front() != operation; },
-        Deadline::in(deadline_));
+    if (!runner_->is_concluding_here()) {  // a callback runs within a step, which goes on
+      runner_->advance(false);
+      // After the others have read earlier refusals; but never after work under way, which may need
+      // a later call of this thread.
+      runner_->advance_until(
+          [&] { return operation->done() || runner_->queue().front() != operation; },
+          Deadline::in(deadline_));
+    }
     watch(*operation);
   } catch (const std::exception&) {
     control::Failure failure = own_failure(Cause::kCannotGoOn, reason_of_caught().view());
@@ -83,13 +85,13 @@ void Core::refuse_next(Kind kind) {
   try {
     throw;
   } catch (const InvalidArgument& reason) {
-    const CallGuard guard(*this);
+    const CallGuard guard(*this, kind);
     require_usable();
     refuse(kind, reason);
   } catch (...) {
     const auto reason = reason_of_caught();
     try {
-      const CallGuard guard(*this);
+      const CallGuard guard(*this, kind);
       require_usable();
       announce_refusal(ledger_->next(), kind, reason.view());
     } catch (const Error&) {
@@ -100,9 +102,16 @@ void Core::refuse_next(Kind kind) {
 }
 
 void Core::refuse_call(Kind kind, const std::string& reason) {
-  const CallGuard guard(*this);
+  const CallGuard guard(*this, kind);
   require_usable();
   refuse(kind, InvalidArgument(reason));
+}
+
+// In the turn. `kind` is absent for calls in which the other ranks have no part.
+void Core::refuse_call_of_callback(std::optional<Kind> kind) {
+  const InvalidArgument reason = told_in_callback();
+  if (!kind || !is_open() || rank() < 0 || group_->failed()) throw reason;
+  refuse(*kind, reason);
 }
 
 // Ends the group after an exception ended a started call, unless it is already a failure of the

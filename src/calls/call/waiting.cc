@@ -120,7 +120,8 @@ void Core::look_at_streams() noexcept {
 
 void Core::poke() {
   if (forks_.forked()) raise_unusable();
-  if (is_in_callback() || stepper_.load(std::memory_order_relaxed) == base::this_thread()) return;
+  if (holds_turn_in_callback() || stepper_.load(std::memory_order_relaxed) == base::this_thread())
+    return;
   // Another thread's step is mostly soon over, and it may have looked before the awaited event came.
   constexpr int kYields = 8;  // it may also run a user's operator, for which this does not wait
   const auto is_over = [this, looks = 0](bool) mutable {
@@ -177,7 +178,7 @@ void Core::abandon(Operation& operation) noexcept {
   group_->fail(failure);
   // In a callback no other thread can take a step before this returns, and here no thread is at
   // one.
-  if (is_in_callback()) {
+  if (holds_turn_in_callback()) {
     try {
       raise_failure();
     } catch (...) {

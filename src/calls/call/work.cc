@@ -91,8 +91,9 @@ std::optional<Received> Work::received() const {
 
 void Work::on_done(std::function<void()> f) {
   if (!f) throw InvalidArgument("on_done was given no function");
-  if (operation_) {
-    operation_->on_done(std::move(f));
+  const auto operation = operation_;  // a callback may let go of this
+  if (operation) {
+    operation->on_done(std::move(f));
   } else {
     f();
   }
@@ -100,7 +101,18 @@ void Work::on_done(std::function<void()> f) {
 
 // --- Several ------------------------------------------------------------------------------------
 
-std::vector<std::size_t> wait_some(std::span<Work> works, Duration timeout) {
+namespace {
+
+std::vector<Work*> each_of(std::span<Work> works) {
+  std::vector<Work*> each;
+  each.reserve(works.size());
+  for (Work& work : works) each.push_back(&work);
+  return each;
+}
+
+}  // namespace
+
+std::vector<std::size_t> wait_some_of(std::span<Work* const> works, Duration timeout) {
   // Interval of looks at calls on GPUs, which ring no bell. The other calls are checked, too, in
   // case their thread is busy.
   constexpr Duration kLookAtGpus = std::chrono::milliseconds(1);
@@ -111,7 +123,7 @@ std::vector<std::size_t> wait_some(std::span<Work> works, Duration timeout) {
   const auto find_ended = [&] {
     std::vector<std::size_t> ended;
     for (std::size_t i = 0; i < works.size(); ++i) {
-      if (works[i].test()) ended.push_back(i);
+      if (works[i]->test()) ended.push_back(i);
     }
     return ended;
   };
@@ -121,10 +133,10 @@ std::vector<std::size_t> wait_some(std::span<Work> works, Duration timeout) {
   call::Bell bell;
   std::deque<call::Listening> listenings;
   Duration look = kLook;
-  for (const Work& work : works) {
-    work.operation_->owner().refuse_in_callback();
-    if (work.operation_->mark) look = kLookAtGpus;
-    listenings.emplace_back(work.operation_, bell);
+  for (const Work* work : works) {
+    work->operation_->owner().refuse_in_callback();
+    if (work->operation_->mark) look = kLookAtGpus;
+    listenings.emplace_back(work->operation_, bell);
   }
   do {
     bell.wait(std::min(look, until.left()));
@@ -133,15 +145,25 @@ std::vector<std::size_t> wait_some(std::span<Work> works, Duration timeout) {
   return ended;
 }
 
-std::optional<std::size_t> wait_any(std::span<Work> works, Duration timeout) {
-  const std::vector<std::size_t> ended = wait_some(works, timeout);
+std::optional<std::size_t> wait_any_of(std::span<Work* const> works, Duration timeout) {
+  const std::vector<std::size_t> ended = wait_some_of(works, timeout);
   return ended.empty() ? std::nullopt : std::optional(ended.front());
 }
 
-bool wait_all(std::span<Work> works, Duration timeout) {
+bool wait_all_of(std::span<Work* const> works, Duration timeout) {
   base::require_patience(timeout, "timeout");
   const auto until = base::Deadline::in(timeout);
-  return std::ranges::all_of(works, [&](Work& work) { return work.wait_for(until.left()); });
+  return std::ranges::all_of(works, [&](Work* work) { return work->wait_for(until.left()); });
+}
+
+std::vector<std::size_t> wait_some(std::span<Work> works, Duration timeout) {
+  return wait_some_of(each_of(works), timeout);
+}
+std::optional<std::size_t> wait_any(std::span<Work> works, Duration timeout) {
+  return wait_any_of(each_of(works), timeout);
+}
+bool wait_all(std::span<Work> works, Duration timeout) {
+  return wait_all_of(each_of(works), timeout);
 }
 
 }  // namespace hocket

@@ -4,6 +4,7 @@
 #include "calls/composed/sparse_math.h"
 
 #include <algorithm>
+#include <complex>
 #include <cstring>
 #include <limits>
 #include <type_traits>

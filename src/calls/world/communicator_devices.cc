@@ -26,7 +26,7 @@ bool CommunicatorImpl::has_device() const noexcept { return devices_ && devices_
 
 std::shared_ptr<Operation> CommunicatorImpl::start_on_copies(const device::Copies& copies,
                                                              const device::PlanOnCopies& plan) {
-  const CallGuard guard(*this);
+  const CallGuard guard(*this, copies.shown.kind);
   require_usable();
   require_members();
   return devices().start_on_copies(copies, plan);

@@ -102,7 +102,7 @@ CommunicatorImpl::~CommunicatorImpl() {
 // --- Calls --------------------------------------------------------------------------------------
 
 void CommunicatorImpl::run(const Request& request) {
-  const CallGuard guard(*this);
+  const CallGuard guard(*this, request.kind);
   require_usable();
   require_members();
   require_limit(request.kind, request.deadline);
@@ -114,7 +114,7 @@ void CommunicatorImpl::run(const Request& request) {
 }
 
 std::shared_ptr<Operation> CommunicatorImpl::start(const Request& request) {
-  const CallGuard guard(*this);
+  const CallGuard guard(*this, request.kind);
   require_usable();
   require_members();
   require_limit(request.kind, request.deadline);
@@ -127,14 +127,14 @@ std::shared_ptr<Operation> CommunicatorImpl::start(const Request& request) {
 }
 
 AnyPlan CommunicatorImpl::prepare(const Request& request, CallStorage& storage) {
-  const CallGuard guard(*this);
+  const CallGuard guard(*this, request.kind);
   require_usable();
   require_limit(request.kind, request.deadline);
   return checked(request, storage);
 }
 
 void CommunicatorImpl::run_prepared(AnyPlan& plan, const Request& request) {
-  const CallGuard guard(*this);
+  const CallGuard guard(*this, request.kind);
   require_usable();
   require_members();
   execute(plan, request, nullptr);
@@ -143,7 +143,7 @@ void CommunicatorImpl::run_prepared(AnyPlan& plan, const Request& request) {
 std::shared_ptr<Operation> CommunicatorImpl::start_prepared(AnyPlan& plan,
                                                             const Request& request,
                                                             std::shared_ptr<void> keep) {
-  const CallGuard guard(*this);
+  const CallGuard guard(*this, request.kind);
   require_usable();
   require_members();
   auto operation = enqueue(plan, request, {});

@@ -78,7 +78,7 @@ int named(const Envelope& from) {
 
 void refuse_options_of_receives(const MessageOptions& options) {
   if (!options.allow_shorter && !options.allow_longer) return;
-  throw InvalidArgument(fmt::format("{} is for recv and recv_async",
+  throw InvalidArgument(fmt::format("{} is for recv, recv_async and send_recv",
                                     options.allow_shorter ? "allow_shorter" : "allow_longer"));
 }
 
@@ -132,7 +132,6 @@ void require_plain(const MessageOptions& options) {
   if (options.tag == kAnyTag) {
     throw InvalidArgument("tag is -1, any, which is for recv, recv_async and probe");
   }
-  refuse_options_of_receives(options);
   if (options.synchronous) throw InvalidArgument("synchronous is for send and send_async");
 }
 
@@ -231,7 +230,7 @@ Work Communicator::send_async(BorrowedView in, int destination, const MessageOpt
   const call::CallGuard guard(*impl_);
   impl_->require_usable();
   const Envelope to = envelope(*impl_, destination, true, in, options);
-  if (to.peer == kNullRank) return {};
+  if (to.peer == kNullRank) return Work(impl_->ended_message());
   impl_->require_peer(to.peer);
   if (is_on_gpu(in)) {
     const Outgoing one{in, to.peer};
@@ -240,7 +239,7 @@ Work Communicator::send_async(BorrowedView in, int destination, const MessageOpt
   MessageInFlight message = begin_send(*impl_, to, in);
   if (is_through(message, 0)) {
     message.end(false);
-    return {};
+    return Work(impl_->ended_message());
   }
   return Work(impl_->start_message(std::move(message), options.deadline));
 }
@@ -288,32 +287,33 @@ Received Communicator::probe(int source, const MessageOptions& options) {
   return found;
 }
 
-void Communicator::send_recv(ConstArrayView in,
-                             ArrayView out,
-                             int peer,
-                             const MessageOptions& options) {
-  send_recv(in, peer, out, peer, options);
+Received Communicator::send_recv(ConstArrayView in,
+                                 ArrayView out,
+                                 int peer,
+                                 const MessageOptions& options) {
+  return send_recv(in, peer, out, peer, options);
 }
 
-void Communicator::send_recv(
+Received Communicator::send_recv(
     ConstArrayView in, int destination, ArrayView out, int source, const MessageOptions& options) {
   require_plain(options);
+  MessageOptions sending = options;
+  sending.allow_shorter = sending.allow_longer = false;
   if (destination == kNullRank || source == kNullRank) {
-    send(in, destination, options);
-    recv(out, source, options);
-    return;
+    send(in, destination, sending);
+    return recv(out, source, options);
   }
   const call::CallGuard guard(*impl_);
   impl_->require_usable();
-  const Envelope to = envelope(*impl_, destination, true, in, options);
+  const Envelope to = envelope(*impl_, destination, true, in, sending);
   const Envelope from = envelope(*impl_, source, false, out, options);
   impl_->require_peer(to.peer);
   if (is_on_gpu(in) || is_on_gpu(out)) {
     require_one_memory(in, out);
     const Outgoing sent{in, to.peer};
     const Incoming received{out, source};
-    impl_->devices().exchange({&sent, 1}, {&received, 1}, options);
-    return;
+    const int sender = impl_->devices().exchange({&sent, 1}, {&received, 1}, options);
+    return {sender, options.tag, out.count(), out.dtype()};
   }
   const Incoming comes{out, source};
   std::vector<std::byte> copy;
@@ -324,12 +324,14 @@ void Communicator::send_recv(
   } else {
     impl_->run_messages(both, options.deadline);
   }
+  return call::received_of(both[1].sender);
 }
 
 void Communicator::exchange(std::span<const Outgoing> outgoing,
                             std::span<const Incoming> incoming,
                             const MessageOptions& options) {
   require_plain(options);
+  refuse_options_of_receives(options);
   base::require_limit(options.deadline, "deadline");
   const call::CallGuard guard(*impl_);
   impl_->require_usable();

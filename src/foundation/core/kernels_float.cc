@@ -3,6 +3,8 @@
 #define HWY_TARGET_INCLUDE "foundation/core/kernels_float.cc"
 // clang-format off
 #include "hwy/foreach_target.h"  // must come first
+
+#include <complex>
 #include "foundation/core/kernels-inl.h"
 // clang-format on
 

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <complex>
 #include <utility>
 
 #include "foundation/object/big_integer.h"

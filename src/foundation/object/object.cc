@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <complex>
 #include <optional>
 
 #include "foundation/object/big_integer.h"
@@ -102,7 +103,8 @@ Object& Object::operator=(Object other) noexcept {
 }
 
 Object::Object(bool value) noexcept : kind_(ObjectKind::kBool), value_(value) {}
-Object::Object(std::complex<double> value) noexcept : kind_(ObjectKind::kComplex), value_(value) {}
+Object::Object(std::complex<double> value) noexcept
+    : kind_(ObjectKind::kComplex), value_(Complex{value.real(), value.imag()}) {}
 Object::Object(std::string_view text) : Object(std::string(text)) {}
 Object::Object(const char* text) : Object(std::string(text)) {}
 
@@ -243,7 +245,8 @@ double Object::as_double() const {
 
 std::complex<double> Object::as_complex() const {
   if (kind_ == ObjectKind::kInteger || kind_ == ObjectKind::kDouble) return as_double();
-  return get<std::complex<double>>(ObjectKind::kComplex);
+  const auto& number = get<Complex>(ObjectKind::kComplex);
+  return {number.real, number.imag};
 }
 
 const std::string& Object::as_string() const { return get<std::string>(ObjectKind::kString); }
@@ -330,8 +333,8 @@ bool operator==(const Object& a, const Object& b) noexcept {
         const T& theirs = *std::get_if<T>(&b.value_);
         if constexpr (std::is_same_v<T, double>) {
           return same_bits(mine, theirs);
-        } else if constexpr (std::is_same_v<T, std::complex<double>>) {
-          return same_bits(mine.real(), theirs.real()) && same_bits(mine.imag(), theirs.imag());
+        } else if constexpr (std::is_same_v<T, Object::Complex>) {
+          return same_bits(mine.real, theirs.real) && same_bits(mine.imag, theirs.imag);
         } else if constexpr (std::is_same_v<T, Object::Big>) {
           return mine.negative == theirs.negative && mine.magnitude == theirs.magnitude;
         } else if constexpr (std::is_same_v<T, std::shared_ptr<const ObjectArray>>) {

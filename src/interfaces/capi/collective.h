@@ -1,7 +1,10 @@
 // Reads and checks the arguments of a collective call; errors are reported to all its ranks.
 #pragma once
 
+#include <memory>
+#include <new>
 #include <span>
+#include <utility>
 
 #include "interfaces/capi/options.h"
 
@@ -48,6 +51,18 @@ class Collective {
   template <typename Start>
   void start(hocket_work** work, const Start& start) const {
     start_work(refuse_, work, start);
+  }
+  // Makes a handle of the result of `make`. The place for it is checked first.
+  template <typename Make>
+  void prepare(hocket_prepared** prepared,
+               const Make& make,
+               std::shared_ptr<const void> keep = {}) const {
+    if (prepared == nullptr) refuse_("prepared is null; it takes the handle of the call");
+    std::unique_ptr<hocket_prepared> made(new (std::nothrow) hocket_prepared{
+        .comm = another_handle(comm_), .keep = std::move(keep), .prepared = Prepared(nullptr)});
+    if (!made) refuse_("this rank got no memory for the handle of the call");
+    made->prepared = make();
+    *prepared = made.release();
   }
 
  private:

@@ -142,6 +142,11 @@ int hocket_comm_abort(hocket_comm* comm, const char* reason) {
                  [&] { of(comm, "comm").comm.abort(reason == nullptr ? "" : reason); });
 }
 
+int hocket_comm_dump(const hocket_comm* comm, const char* directory) {
+  return guarded("hocket_comm_dump",
+                 [&] { of(comm, "comm").comm.dump(directory == nullptr ? "" : directory); });
+}
+
 int hocket_comm_close(hocket_comm* comm) {
   return guarded("hocket_comm_close", [&] {
     hocket_comm& closed = of(comm, "comm");

@@ -128,12 +128,13 @@ int hocket_send_recv(hocket_comm* comm,
                      const hocket_call_options* options) {
   return guarded("hocket_send_recv", [&] {
     const Refusal refuse;
-    of(comm, "comm")
-        .comm.send_recv(required(refuse, in, "in"),
-                        destination,
-                        required(refuse, out, "out"),
-                        source,
-                        with_tag(call_options(refuse, options), tag));
+    hocket_received* told = nullptr;
+    const auto o = receive_options(refuse, options, tag, &told);
+    const hocket::Received came =
+        of(comm, "comm")
+            .comm.send_recv(
+                required(refuse, in, "in"), destination, required(refuse, out, "out"), source, o);
+    if (told != nullptr) *told = as_c(came);
   });
 }
 

@@ -159,6 +159,38 @@ int hocket_all_gather_object(hocket_comm* comm,
   });
 }
 
+int hocket_send_object(hocket_comm* comm,
+                       const hocket_object* object,
+                       int32_t destination,
+                       int32_t tag,
+                       const hocket_call_options* options) {
+  return guarded("hocket_send_object", [&] {
+    const Refusal refuse;
+    hocket::Communicator& c = of(comm, "comm").comm;
+    send_object(c,
+                read_object(refuse, object),
+                destination,
+                hocket::capi::with_tag(call_options(refuse, options), tag));
+  });
+}
+
+int hocket_recv_object(hocket_comm* comm,
+                       int32_t source,
+                       int32_t tag,
+                       const hocket_call_options* options,
+                       hocket_object** result,
+                       int32_t* from) {
+  return guarded("hocket_recv_object", [&] {
+    const Refusal refuse;
+    hocket::Communicator& c = of(comm, "comm").comm;
+    hocket_object*& got = place(result, "result");
+    hocket::ReceivedObject came =
+        recv_object(c, source, hocket::capi::with_tag(call_options(refuse, options), tag));
+    got = made_of(std::move(came.object));
+    if (from != nullptr) *from = came.from.source;
+  });
+}
+
 int hocket_scatter_object(hocket_comm* comm,
                           const hocket_object* const* objects,
                           size_t length,

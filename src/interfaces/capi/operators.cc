@@ -39,6 +39,10 @@ class ByOperator : public Collective {
     Collective::start(work, start);
     (*work)->keep = kept_;
   }
+  template <typename Make>
+  void prepare(hocket_prepared** prepared, const Make& make) const {
+    Collective::prepare(prepared, make, kept_);
+  }
 
   // `verb` takes a communicator, two arrays, the operator and options.
   template <typename Verb>
@@ -257,5 +261,110 @@ int hocket_argmax_async(hocket_comm* comm,
     const auto o = extreme_options(call, in, index);
     const auto out = extremes(call, values, ranks, indices);
     call.start(work, [&] { return hocket::argmax_async(call.comm(), call.input(in), out, o); });
+  });
+}
+
+int hocket_prepare_all_reduce_by(hocket_comm* comm,
+                                 const hocket_array* in,
+                                 const hocket_array* out,
+                                 const hocket_operator* op,
+                                 const hocket_call_options* options,
+                                 hocket_prepared** prepared) {
+  return guarded("hocket_prepare_all_reduce_by", [&] {
+    const ByOperator call(comm, op, options);
+    call.prepare(prepared, [&] {
+      return call.by(in, out, 0, [](auto&&... a) { return hocket::prepare_all_reduce(a...); });
+    });
+  });
+}
+
+int hocket_prepare_reduce_by(hocket_comm* comm,
+                             const hocket_array* in,
+                             const hocket_array* out,
+                             const hocket_operator* op,
+                             int32_t root,
+                             const hocket_call_options* options,
+                             hocket_prepared** prepared) {
+  return guarded("hocket_prepare_reduce_by", [&] {
+    const ByOperator call(comm, op, options);
+    call.prepare(prepared, [&] {
+      return call.by(in, out, root, [](auto&&... a) { return hocket::prepare_reduce(a...); });
+    });
+  });
+}
+
+int hocket_prepare_reduce_scatter_by(hocket_comm* comm,
+                                     const hocket_array* in,
+                                     const hocket_array* out,
+                                     const hocket_operator* op,
+                                     const hocket_call_options* options,
+                                     hocket_prepared** prepared) {
+  return guarded("hocket_prepare_reduce_scatter_by", [&] {
+    const ByOperator call(comm, op, options);
+    call.prepare(prepared, [&] {
+      return call.by(in, out, 0, [](auto&&... a) { return hocket::prepare_reduce_scatter(a...); });
+    });
+  });
+}
+
+int hocket_prepare_scan_by(hocket_comm* comm,
+                           const hocket_array* in,
+                           const hocket_array* out,
+                           const hocket_operator* op,
+                           const hocket_call_options* options,
+                           hocket_prepared** prepared) {
+  return guarded("hocket_prepare_scan_by", [&] {
+    const ByOperator call(comm, op, options);
+    call.prepare(prepared, [&] {
+      return call.by(in, out, 0, [](auto&&... a) { return hocket::prepare_scan(a...); });
+    });
+  });
+}
+
+int hocket_prepare_exscan_by(hocket_comm* comm,
+                             const hocket_array* in,
+                             const hocket_array* out,
+                             const hocket_operator* op,
+                             const hocket_call_options* options,
+                             hocket_prepared** prepared) {
+  return guarded("hocket_prepare_exscan_by", [&] {
+    const ByOperator call(comm, op, options);
+    call.prepare(prepared, [&] {
+      return call.by(in, out, 0, [](auto&&... a) { return hocket::prepare_exscan(a...); });
+    });
+  });
+}
+
+int hocket_prepare_argmin(hocket_comm* comm,
+                          const hocket_array* in,
+                          const hocket_array* index,
+                          const hocket_array* values,
+                          const hocket_array* ranks,
+                          const hocket_array* indices,
+                          const hocket_call_options* options,
+                          hocket_prepared** prepared) {
+  return guarded("hocket_prepare_argmin", [&] {
+    const Collective call(comm, options);
+    const auto o = extreme_options(call, in, index);
+    const auto out = extremes(call, values, ranks, indices);
+    call.prepare(prepared,
+                 [&] { return hocket::prepare_argmin(call.comm(), call.input(in), out, o); });
+  });
+}
+
+int hocket_prepare_argmax(hocket_comm* comm,
+                          const hocket_array* in,
+                          const hocket_array* index,
+                          const hocket_array* values,
+                          const hocket_array* ranks,
+                          const hocket_array* indices,
+                          const hocket_call_options* options,
+                          hocket_prepared** prepared) {
+  return guarded("hocket_prepare_argmax", [&] {
+    const Collective call(comm, options);
+    const auto o = extreme_options(call, in, index);
+    const auto out = extremes(call, values, ranks, indices);
+    call.prepare(prepared,
+                 [&] { return hocket::prepare_argmax(call.comm(), call.input(in), out, o); });
   });
 }

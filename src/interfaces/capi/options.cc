@@ -36,6 +36,11 @@ void refuse_fortran_view(const Refusal& refuse, std::int32_t memory, const std::
   }
 }
 
+void refuse_received(const Refusal& refuse, const hocket_call_options& o) {
+  if (o.received == nullptr) return;
+  refuse("options->received is set; it is for hocket_send_recv");
+}
+
 CallOptions call_options(const Refusal& refuse, const hocket_call_options& o) {
   CallOptions made{.deadline = duration(refuse, o.deadline_ns, "options->deadline_ns")};
   if (o.stream != nullptr || o.on_stream != 0) {
@@ -50,14 +55,24 @@ CallOptions call_options(const Refusal& refuse, const hocket_call_options* optio
   if (options == nullptr) return {};
   const hocket_call_options o = read(refuse, options, "hocket_call_options");
   if (o.allow_shorter != 0) {
-    refuse("options->allow_shorter is set; it is for hocket_recv and hocket_recv_async");
+    refuse("options->allow_shorter is set; it is for hocket_recv, hocket_recv_async and " +
+           std::string("hocket_send_recv"));
   }
+  refuse_received(refuse, o);
   return call_options(refuse, o);
 }
 
-MessageOptions receive_options(const Refusal& refuse, const hocket_call_options* options, int tag) {
+MessageOptions receive_options(const Refusal& refuse,
+                               const hocket_call_options* options,
+                               int tag,
+                               hocket_received** told) {
   if (options == nullptr) return {.tag = tag};
   const hocket_call_options o = read(refuse, options, "hocket_call_options");
+  if (told == nullptr) {
+    refuse_received(refuse, o);
+  } else {
+    *told = o.received;
+  }
   MessageOptions made = with_tag(call_options(refuse, o), tag);
   made.allow_shorter = o.allow_shorter != 0;
   return made;

@@ -14,6 +14,7 @@
 
 #include "hocket/communicator.h"
 #include "hocket/error.h"
+#include "hocket/grid.h"
 #include "hocket/group.h"
 #include "hocket/object.h"
 #include "hocket/symmetric.h"
@@ -27,6 +28,8 @@ enum class Handle : std::uint32_t {
   kWork = 0x686b6302,
   kSymmetric = 0x686b6303,
   kObject = 0x686b6304,
+  kPrepared = 0x686b6305,
+  kGrid = 0x686b6306,
 };
 
 }  // namespace hocket::capi
@@ -69,7 +72,31 @@ struct hocket_object {
   std::vector<std::byte> encoding = {};  // made when it is asked for
 };
 
+struct hocket_prepared {
+  static constexpr auto kHandle = hocket::capi::Handle::kPrepared;
+  static constexpr const char* kName = "hocket_prepared";
+
+  hocket::capi::Handle handle = kHandle;
+  hocket::Communicator comm;              // whose other ranks hear of refused arguments
+  std::shared_ptr<const void> keep = {};  // objects that the call needs; destroyed after it
+  hocket::Prepared prepared;
+};
+
+struct hocket_grid {
+  static constexpr auto kHandle = hocket::capi::Handle::kGrid;
+  static constexpr const char* kName = "hocket_grid";
+
+  hocket::capi::Handle handle = kHandle;
+  hocket::Grid grid;
+  std::shared_ptr<hocket::World> world;
+};
+
 namespace hocket::capi {
+
+// A second handle of the same communicator, which keeps it alive.
+inline Communicator another_handle(const Communicator& comm) {
+  return Communicator(static_cast<const std::shared_ptr<world::CommunicatorImpl>&>(comm.impl()));
+}
 
 // The object behind `handle`. Throws if the handle is null, or of another kind.
 template <typename T>
@@ -192,8 +219,12 @@ inline RootOptions with_root(const CallOptions& o, int root) {
 inline MessageOptions with_tag(const CallOptions& o, int tag) {
   return {.tag = tag, .deadline = o.deadline, .stream = o.stream};
 }
-// Options of a receive, which alone may allow shorter messages.
-MessageOptions receive_options(const Refusal& refuse, const hocket_call_options* options, int tag);
+// Options of a receive, which alone may allow shorter messages. `told` gets options->received,
+// which is refused if `told` is null.
+MessageOptions receive_options(const Refusal& refuse,
+                               const hocket_call_options* options,
+                               int tag,
+                               hocket_received** told = nullptr);
 hocket_received as_c(const Received& received) noexcept;
 
 // Makes a handle of the result of `start`. The place for it is checked first.

@@ -45,4 +45,12 @@ int hocket_work_received(const hocket_work* work, hocket_received* received) {
   });
 }
 
+int hocket_work_on_done(hocket_work* work, hocket_callback f, void* context) {
+  return guarded("hocket_work_on_done", [&] {
+    hocket::Work& told = of(work, "work").work;
+    if (f == nullptr) throw InvalidArgument("f is null; it is the function");
+    told.on_done([f, context] { f(context); });
+  });
+}
+
 void hocket_work_free(hocket_work** work) { hocket::capi::release(work); }

@@ -307,3 +307,22 @@ def test_large():
             assert np.array_equal(y[1::2].T, x[:, ::2]) and not y[::2].any()
 
     threads(2, body)
+
+
+def shorter_both_ways(comm):
+    peer = 1 - comm.rank
+    out = np.full((4, 6), -1.0)
+    part = out[:, ::2]
+    got = comm.send_recv(np.full(3 + comm.rank, comm.rank + 0.5), peer, part, allow_shorter=True)
+    with pytest.raises(hocket.InvalidArgument, match="allow_shorter"):
+        comm.send_recv(np.zeros(1), peer, np.zeros(1), allow_shorter="yes")
+    return got, out
+
+
+def test_send_recv_takes_a_shorter_message():
+    for rank, (got, out) in enumerate(threads(2, shorter_both_ways)):
+        came = 3 + 1 - rank
+        assert got.shape == (came,) and (got == 1.5 - rank).all()
+        wanted = np.full(12, -1.0)
+        wanted[:came] = 1.5 - rank
+        assert (out[:, ::2].ravel() == wanted).all() and (out[:, 1::2] == -1).all()
