@@ -164,7 +164,7 @@ class [[nodiscard("dropped, it serves no longer: keep it")]] StoreServer {
   struct Options {
     // An address of this host, or "unix:NAME": an abstract AF_UNIX name, without a port.
     std::string address = "127.0.0.1";
-    int port = 0;            // 0: the system chooses
+    int port = 0;            // 0: a free one, of HOCKET_PORTS if that is set
     std::optional<Key> key;  // required except for unix: and trust_network
     std::string job;
     int epoch = 0;

@@ -8,6 +8,7 @@
 
 #include "foundation/base/log.h"
 #include "foundation/os/sockets/addresses.h"
+#include "foundation/os/sockets/ports.h"
 #include "foundation/os/sockets/socket.h"
 #include "hocket/object.h"
 #include "membership/rendezvous/address.h"
@@ -102,12 +103,13 @@ void connect_hosts(world::WorldParts& parts,
   os::Fd listener;
   try {
     const os::Interface interface = interface_for(launch, config);
-    listener = os::listen_tcp({.host = interface.address, .port = 0});
+    listener = os::listen_tcp(interface.address, config.ports);
     own.lane = os::to_string(os::HostPort{interface.address, os::local_port(listener.get())});
     own.carrier = far.join({.rank = launch.rank,
                             .size = launch.size,
                             .launcher = launch.launcher,
-                            .interface = interface.name});
+                            .interface = interface.name,
+                            .ports = config.ports});
     const Key key = Key::generate();
     own.key.assign(key.bytes().begin(), key.bytes().end());
   } catch (const Error& error) {

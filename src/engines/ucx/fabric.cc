@@ -9,6 +9,7 @@
 #include "foundation/base/config.h"
 #include "foundation/base/log.h"
 #include "foundation/cuda/stream.h"
+#include "foundation/os/sockets/ports.h"
 #include "hocket/error.h"
 
 namespace hocket::engines::ucx {
@@ -58,13 +59,12 @@ Fabric::Fabric(std::shared_ptr<const UcxLibrary> library, FabricOptions options)
       died_(std::move(options.died)),
       bulk_(options.bulk),
       direct_from_(options.direct_from) {
-  try {
-    start(options);
-  } catch (...) {
-    if (worker_ != nullptr) library_->worker_destroy(worker_);
-    if (context_ != nullptr) library_->cleanup(context_);
-    throw;
-  }
+  start(options);
+}
+
+void Fabric::stop() noexcept {
+  if (worker_ != nullptr) library_->worker_destroy(std::exchange(worker_, nullptr));
+  if (context_ != nullptr) library_->cleanup(std::exchange(context_, nullptr));
 }
 
 void Fabric::refuse(const char* what, UcsStatus status) const {
@@ -75,7 +75,31 @@ void Fabric::refuse(const char* what, UcsStatus status) const {
 
 std::string Fabric::name() const { return "UCX " + library_->version(); }
 
+// UCX takes ports of a range at random, and would search forever if none is free.
 void Fabric::start(const FabricOptions& options) {
+  const base::PortRange ports = options.listening.ports;
+  if (!ports.is_set() || base::environment("UCX_TCP_PORT_RANGE")) return start(options, 0);
+  os::use_free_port(ports, [&](int port) {
+    try {
+      start(options, port);
+      return true;
+    } catch (const Error&) {
+      if (os::is_port_free(port)) throw;
+      return false;  // another program was quicker
+    }
+  });
+}
+
+void Fabric::start(const FabricOptions& options, int port) {
+  try {
+    start_unguarded(options, port);
+  } catch (...) {
+    stop();
+    throw;
+  }
+}
+
+void Fabric::start_unguarded(const FabricOptions& options, int port) {
   const auto require = [this](UcsStatus status, const char* what) {
     if (status != UcsStatus::kOk) refuse(what, status);
   };
@@ -94,14 +118,16 @@ void Fabric::start(const FabricOptions& options) {
   if (!chosen) set({"TLS"}, options.gpus ? "^sm" : "^sm,cuda_copy,cuda_ipc,gdr_copy");
   // UCX copies shorter messages with calls that wait for the GPU's default stream.
   if (options.gpus && !base::environment("UCX_RNDV_THRESH")) set({"RNDV_THRESH"}, "0");
-  if (!options.interface.empty() && !base::environment("UCX_NET_DEVICES")) {
-    set({"NET_DEVICES"}, options.interface);
+  const std::string& interface = options.listening.interface;
+  if (!interface.empty() && !base::environment("UCX_NET_DEVICES")) {
+    set({"NET_DEVICES"}, interface);
   }
   // Old versions expect a transport's setting without its name as prefix, and warn if no transport
   // in use has it. New versions require the name.
   if (!chosen && !base::environment("UCX_TCP_RX_SEG_SIZE")) {
     set({"RX_SEG_SIZE", "TCP_RX_SEG_SIZE"}, std::to_string(kReceivedAtOnce));
   }
+  if (port != 0) set({"PORT_RANGE", "TCP_PORT_RANGE"}, fmt::format("{0}-{0}", port));
   const ContextParams context;
   const UcsStatus made = library_->init_version(1, 12, &context, config, &context_);
   library_->config_release(config);

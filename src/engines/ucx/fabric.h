@@ -17,6 +17,7 @@
 
 #include "engines/ucx/library.h"
 #include "engines/ucx/wire.h"
+#include "foundation/base/config.h"
 #include "foundation/base/deadline.h"
 #include "foundation/cuda/context.h"
 #include "hocket/types.h"
@@ -47,9 +48,15 @@ enum class Bulk : std::uint8_t {
 // times faster. Below it, the round trip costs more.
 inline constexpr std::size_t kDirectFrom = std::size_t{512} << 10;
 
+// Where UCX listens for other ranks. A value.
+struct ListenOptions {
+  std::string interface;       // the network interface; empty: UCX chooses
+  base::PortRange ports = {};  // of TCP, one for all interfaces
+};
+
 // The options of a fabric. A value.
 struct FabricOptions {
-  std::string interface;       // the network interface; empty: UCX chooses
+  ListenOptions listening;
   std::function<void()> wake;  // called when something arrived; any thread
   std::function<void()> help;  // called when `pending` becomes true, or a connection breaks; any
                                // thread
@@ -190,6 +197,10 @@ class Fabric {
   static void on_drained(void*, UcsStatus, const TagReceived*, void*);
 
   void start(const FabricOptions& options);
+  // Likewise; TCP listens on this port. 0: on any.
+  void start(const FabricOptions& options, int port);
+  void start_unguarded(const FabricOptions& options, int port);
+  void stop() noexcept;
   [[noreturn]] void refuse(const char* what, UcsStatus status) const;
   void take(const MessageHeader& header, std::span<const std::byte> payload);
   Endpoint endpoint(int rank);

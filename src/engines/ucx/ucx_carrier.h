@@ -15,8 +15,8 @@ namespace hocket::engines::ucx {
 // See engine::Carrier.
 class UcxCarrier final : public engine::Carrier {
  public:
-  // `interface` is a name; empty: UCX chooses. Throws SystemError if UCX does not start.
-  UcxCarrier(std::shared_ptr<const UcxLibrary> library, std::string interface, Bulk bulk);
+  // Throws SystemError if UCX does not start.
+  UcxCarrier(std::shared_ptr<const UcxLibrary> library, ListenOptions listening, Bulk bulk);
 
   const std::shared_ptr<Fabric>& fabric() const noexcept { return fabric_; }
   // The separate fabrics for arrays in GPUs' memory.
@@ -41,7 +41,7 @@ class UcxCarrier final : public engine::Carrier {
   engine::CarrierLinks links_;  // written before `attached_`
   std::atomic<bool> attached_{false};
   const std::shared_ptr<const UcxLibrary> library_;
-  const std::string interface_;
+  const ListenOptions listening_;
   std::shared_ptr<Fabric> fabric_;
   DeviceFabrics gpu_fabrics_;
 };

@@ -108,6 +108,24 @@ for call, array in ((all_reduce, x), (all_gather, wanted), (broadcast, x)):
 """
 
 
+LISTENS = r"""
+import hocket
+
+def listening():  # the ports of this host, which has a network of its own
+    for family in ("tcp", "tcp6"):
+        with open("/proc/net/" + family) as table:
+            for line in list(table)[1:]:
+                address, _, state = line.split()[1:4]
+                if state == "0A":
+                    yield int(address.rsplit(":", 1)[1], 16)
+
+comm = hocket.init(timeout=60)
+comm.barrier()
+print("listens", *sorted(listening()), flush=True)
+comm.barrier()
+"""
+
+
 def missing():
     if os.geteuid() != 0:
         return "needs root, for network namespaces"
@@ -359,6 +377,31 @@ def test_hosts_that_cannot_reach_each_other_are_both_named(network, tmp_path):
     named = [line for line in text.splitlines()
              if "cannot reach" in line and "10.77.1.2:" in line and "10.77.2.2:" in line]
     assert len(named) >= 3, text
+
+
+PORTS = range(31000, 31016)
+
+
+@pytest.mark.parametrize("ranks", [1, 4])
+def test_ranks_listen_on_the_ports_that_they_are_given(network, tmp_path, ranks):
+    codes, text = Job(network, tmp_path, hosts=2, ranks=ranks, program=LISTENS,
+                      HOCKET_PORTS=f"{PORTS[0]}-{PORTS[-1]}").finish()
+    assert codes == [0, 0], text
+    heard = [[int(port) for port in line.split()] for line in re.findall("listens (.*)", text)]
+    assert len(heard) == 2 * ranks, text
+    for ports in heard:
+        assert set(ports) <= {*PORTS, PORT}, text
+        # A lane's and UCX's.
+        assert len(set(ports) - {PORT}) == 2 * ranks, text
+
+
+@pytest.mark.parametrize("ports", ["31000-31000", "31000-31002"])
+def test_too_few_ports_are_an_error_that_names_them(network, tmp_path, ports):
+    codes, text = Job(network, tmp_path, hosts=2, ranks=2, program=LISTENS,
+                      HOCKET_PORTS=ports).finish()
+    assert all(code != 0 for code in codes), text
+    low, high = ports.split("-")
+    assert text.count(f"no port from {low} to {high} is free") >= 4, text
 
 
 def test_a_launcher_without_what_it_needs_says_so(tmp_path):

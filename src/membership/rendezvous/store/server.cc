@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "foundation/base/config.h"
 #include "foundation/base/deadline.h"
 #include "foundation/base/log.h"
 #include "foundation/base/threads.h"
@@ -24,6 +25,7 @@
 #include "foundation/os/process/process_facts.h"
 #include "foundation/os/process/standard_descriptors.h"
 #include "foundation/os/sockets/peer_credentials.h"
+#include "foundation/os/sockets/ports.h"
 #include "foundation/os/sockets/socket.h"
 #include "foundation/os/sockets/unix_socket.h"
 #include "foundation/os/wakeup.h"
@@ -65,7 +67,8 @@ Listener listen(const StoreServer::Options& options) {
     throw InvalidArgument(fmt::format("port {} is not in 0 to 65535", options.port));
   }
   os::HostPort address{.host = options.address, .port = options.port};
-  os::Fd socket = os::listen_tcp(address);
+  os::Fd socket = address.port == 0 ? os::listen_tcp(address.host, base::port_range())
+                                    : os::listen_tcp(address);
   address.port = os::local_port(socket.get());
   return {.socket = std::move(socket), .address = address};
 }
