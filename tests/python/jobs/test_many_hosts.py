@@ -190,16 +190,19 @@ def network():
 class Job:
     """One launcher a host, with `ranks` each, or as many as `ranks` says of each."""
 
-    def __init__(self, network, folder, hosts, ranks, options=(), program=PROGRAM, **environment):
-        key = folder / "job.key"
-        subprocess.run([HOCKET, "key", str(key)], check=True, capture_output=True)
+    def __init__(self, network, folder, hosts, ranks, options=(), program=PROGRAM, keys=False,
+                 **environment):
+        """`keys`: each launcher has a key of its own."""
+        files = [folder / f"job{i}.key" for i in range(hosts if keys else 1)]
+        for key in files:
+            subprocess.run([HOCKET, "key", str(key)], check=True, capture_output=True)
         self.go = folder / "go"
         counts = [ranks] * hosts if isinstance(ranks, int) else ranks
         environment = {**os.environ, "GO": str(self.go), **environment}
         self.launchers = [
             subprocess.Popen(
                 ["ip", "netns", "exec", f"{network.name}-{i}", HOCKET, "run", "-n", str(counts[i]),
-                 "--nnodes", str(hosts), "--node-rank", str(i), "--key", str(key),
+                 "--nnodes", str(hosts), "--node-rank", str(i), "--key", str(files[i % len(files)]),
                  "--rendezvous", f"10.77.0.2:{PORT}", "--timeout", "90", *options,
                  "--", sys.executable, "-c", program],
                 env=environment, text=True, stdout=open(folder / f"out{i}", "w+"),
@@ -402,6 +405,16 @@ def test_too_few_ports_are_an_error_that_names_them(network, tmp_path, ports):
     assert all(code != 0 for code in codes), text
     low, high = ports.split("-")
     assert text.count(f"no port from {low} to {high} is free") >= 4, text
+
+
+def test_a_wrong_key_is_told_on_both_hosts(network, tmp_path):
+    job = Job(network, tmp_path, hosts=2, ranks=1, keys=True)
+    job.launchers[1].wait(timeout=60)
+    job.await_text("a process on 10.77.1.2 came to the store at 10.77.0.2", 1)
+    job.launchers[0].send_signal(signal.SIGINT)
+    codes, text = job.finish()
+    assert codes[0] == 128 + signal.SIGINT and codes[1] != 0, text
+    assert "do not share a key" in job.outputs[1].read_text(), text
 
 
 def test_a_launcher_without_what_it_needs_says_so(tmp_path):

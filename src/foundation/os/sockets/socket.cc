@@ -62,6 +62,18 @@ int finish_connect(const Fd& socket, const HostPort& address, base::Deadline dea
 }
 
 bool is_transient(int error) noexcept {
+std::string host_of(const sockaddr_storage& address) {
+  char text[INET6_ADDRSTRLEN] = {};
+  if (address.ss_family == AF_INET) {
+    ::inet_ntop(
+        AF_INET, &reinterpret_cast<const sockaddr_in&>(address).sin_addr, text, sizeof text);
+  } else if (address.ss_family == AF_INET6) {
+    ::inet_ntop(
+        AF_INET6, &reinterpret_cast<const sockaddr_in6&>(address).sin6_addr, text, sizeof text);
+  }
+  return text;
+}
+
   return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
 }
 
@@ -177,15 +189,14 @@ bool is_loopback_connection(int socket) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
   if (::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0) return false;
-  char text[INET6_ADDRSTRLEN] = {};
-  if (address.ss_family == AF_INET) {
-    ::inet_ntop(
-        AF_INET, &reinterpret_cast<const sockaddr_in&>(address).sin_addr, text, sizeof text);
-  } else if (address.ss_family == AF_INET6) {
-    ::inet_ntop(
-        AF_INET6, &reinterpret_cast<const sockaddr_in6&>(address).sin6_addr, text, sizeof text);
-  }
-  return is_loopback(text);
+  return is_loopback(host_of(address));
+}
+
+std::string peer_host(int socket) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0) return {};
+  return host_of(address);
 }
 
 int local_port(int socket) {

@@ -43,6 +43,8 @@ Fd listen_tcp(const HostPort& address);
 // Return the port that a socket, or its peer, is bound to.
 int local_port(int socket);
 int peer_port(int socket);
+// Returns the address of a connection's other end, without its port. Empty if there is none.
+std::string peer_host(int socket);
 // Tries each of the host's addresses once, and sets TCP_NODELAY. Throws SystemError with the last
 // error, or RendezvousError at the deadline or for an unknown name.
 Fd connect_tcp(const HostPort& address, base::Deadline deadline);
