@@ -42,7 +42,19 @@ ConnectionCard to_card(const Bytes& bytes) {
           .problem = object[3].as_string()};
 }
 
-// The interface by which other hosts are reached. The name is empty if the user chose none.
+// The interface on the way to the store, for the carrier of messages. Its name is empty if the
+// carrier had better choose: on loopback, where all ranks are on one machine and reach each other
+// anyhow, and without an IPv4 address, which UCX's TCP needs.
+os::Interface interface_toward(const os::HostPort& store) {
+  const std::string address = os::address_toward(store);
+  const auto found = os::find_interface(address);
+  if (!found || os::is_loopback(address)) return {.name = "", .address = address};
+  const auto by_name = os::find_interface(found->name);
+  const bool has_v4 = by_name && by_name->address.find(':') == std::string::npos;
+  return {.name = has_v4 ? found->name : "", .address = address};
+}
+
+// The interface by which other hosts are reached.
 os::Interface interface_for(const LaunchInfo& launch, const base::Config& config) {
   if (!config.interface.empty()) {
     const auto found = os::find_interface(config.interface);
@@ -55,7 +67,8 @@ os::Interface interface_for(const LaunchInfo& launch, const base::Config& config
   const auto store = rendezvous::parse_address(launch.store_address, "the store's address");
   const auto* tcp = std::get_if<os::HostPort>(&store);
   // Ranks that meet by AF_UNIX are on one machine, even if their host identities differ.
-  return {.name = "", .address = tcp == nullptr ? "127.0.0.1" : os::address_toward(*tcp)};
+  if (tcp == nullptr) return {.name = "", .address = "127.0.0.1"};
+  return interface_toward(*tcp);
 }
 
 // The first letter of a rank's word about an unreachable host tells how it knows.
@@ -109,7 +122,8 @@ void connect_hosts(world::WorldParts& parts,
                             .size = launch.size,
                             .launcher = launch.launcher,
                             .interface = interface.name,
-                            .ports = config.ports});
+                            .ports = config.ports,
+                            .is_interface_chosen = !config.interface.empty()});
     const Key key = Key::generate();
     own.key.assign(key.bytes().begin(), key.bytes().end());
   } catch (const Error& error) {

@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <utility>
 
+#include "engines/ucx/devices.h"
 #include "foundation/base/config.h"
 #include "foundation/base/log.h"
 #include "foundation/cuda/stream.h"
@@ -39,6 +40,15 @@ class CurrentDevice {
   std::optional<cuda::DeviceGuard> guard_;
   std::optional<cuda::OutsideCapture> outside_;
 };
+
+// By itself UCX would try interfaces that other hosts cannot reach, or have too: each machine with
+// Docker has a docker0 of the same address. Empty: UCX, or its user, chooses.
+std::string devices_for(const ListenOptions& listening) {
+  if (listening.interface.empty() || base::environment("UCX_NET_DEVICES")) return {};
+  if (listening.is_chosen) return listening.interface;
+  const std::string transports = base::environment("UCX_TLS").value_or("");
+  return net_devices(listening.interface, transports, infiniband_devices());
+}
 
 }  // namespace
 
@@ -118,10 +128,8 @@ void Fabric::start_unguarded(const FabricOptions& options, int port) {
   if (!chosen) set({"TLS"}, options.gpus ? "^sm" : "^sm,cuda_copy,cuda_ipc,gdr_copy");
   // UCX copies shorter messages with calls that wait for the GPU's default stream.
   if (options.gpus && !base::environment("UCX_RNDV_THRESH")) set({"RNDV_THRESH"}, "0");
-  const std::string& interface = options.listening.interface;
-  if (!interface.empty() && !base::environment("UCX_NET_DEVICES")) {
-    set({"NET_DEVICES"}, interface);
-  }
+  const std::string devices = devices_for(options.listening);
+  if (!devices.empty()) set({"NET_DEVICES"}, devices);
   // Old versions expect a transport's setting without its name as prefix, and warn if no transport
   // in use has it. New versions require the name.
   if (!chosen && !base::environment("UCX_TCP_RX_SEG_SIZE")) {

@@ -51,6 +51,7 @@ inline constexpr std::size_t kDirectFrom = std::size_t{512} << 10;
 // Where UCX listens for other ranks. A value.
 struct ListenOptions {
   std::string interface;       // the network interface; empty: UCX chooses
+  bool is_chosen = false;      // by the user, for all transports; else it is for TCP alone
   base::PortRange ports = {};  // of TCP, one for all interfaces
 };
 

@@ -103,7 +103,10 @@ std::vector<std::byte> UcxProvider::join(const engine::JobSite& site) {
     throw RendezvousError("messages between hosts need UCX, and " + found.why_not);
   }
   carrier_ = std::make_shared<UcxCarrier>(
-      found.library, ListenOptions{.interface = site.interface, .ports = site.ports}, settings_.bulk);
+      found.library,
+      ListenOptions{
+          .interface = site.interface, .is_chosen = site.is_interface_chosen, .ports = site.ports},
+      settings_.bulk);
   return carrier_->fabric()->address();
 }
 

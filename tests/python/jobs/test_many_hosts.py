@@ -382,6 +382,33 @@ def test_hosts_that_cannot_reach_each_other_are_both_named(network, tmp_path):
     assert len(named) >= 3, text
 
 
+def add_bridge(network, host, kind):
+    """An interface as Docker makes it: of the same name and address on each host."""
+    name = f"{network.name}-{host}"
+    port = "port0" if kind == "bridge" else "docker0"
+    ip("-n", name, "link", "add", port, "type", "veth", "peer", "name", "inner0")
+    if kind == "bridge":  # it is up once something is attached to it
+        ip("-n", name, "link", "add", "docker0", "type", "bridge")
+        ip("-n", name, "link", "set", port, "master", "docker0")
+    ip("-n", name, "addr", "add", "172.17.0.1/16", "dev", "docker0")
+    for link in {port, "inner0", "docker0"}:
+        ip("-n", name, "link", "set", link, "up")
+
+
+@pytest.mark.parametrize("kind", ["veth", "bridge"])
+@pytest.mark.parametrize("settings", [{}, {"UCX_TLS": "tcp"}, {"UCX_NET_DEVICES": "{own}"}],
+                         ids=["plain", "tcp", "devices"])
+def test_a_bridge_with_one_address_on_all_hosts_is_no_way_between_them(network, tmp_path, kind, settings):
+    for host in range(2):
+        add_bridge(network, host, kind)
+    # Of the hosts' own interfaces, UCX leaves out those that are not there.
+    own = ",".join(f"v{os.getpid()}h{host}" for host in range(2))
+    environment = {name: value.format(own=own) for name, value in settings.items()}
+    codes, text = Job(network, tmp_path, hosts=2, ranks=2, **environment).finish()
+    assert codes == [0, 0], text
+    assert text.count("hosts [0, 0, 1, 1] 2 2") == 4, text
+
+
 PORTS = range(31000, 31016)
 
 
