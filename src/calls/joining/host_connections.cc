@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <set>
 
 #include "foundation/base/log.h"
@@ -74,36 +75,71 @@ os::Interface interface_for(const LaunchInfo& launch, const base::Config& config
 // The first letter of a rank's word about an unreachable host tells how it knows.
 constexpr char kRefused = 'r', kWaited = 'w';
 
+// With more hosts, the first rank of each tries the ways, and the others do not.
+constexpr std::size_t kMostHostsOfAll = 16;
+
 // The words of all ranks, in order.
 std::vector<Bytes> exchange(
     Store& store, const char* name, const LaunchInfo& launch, const Bytes& own, Deadline deadline) {
   return store.exchange(name, launch.rank, launch.size, own, deadline.left());
 }
 
-// A host that messages have no way to.
+// The first rank of each other host.
+std::vector<int> firsts_of_others(const std::vector<int>& hosts, int own_host) {
+  std::vector<int> firsts;
+  std::set<int> known{own_host};
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    if (known.insert(hosts[i]).second) firsts.push_back(static_cast<int>(i));
+  }
+  return firsts;
+}
+
+// A rank to which messages have no way.
 control::Unreached find_unreachable(const world::WorldParts& parts,
                                     const std::vector<ConnectionCard>& cards,
                                     const std::vector<std::string>& host_names) {
   const auto own = static_cast<std::size_t>(parts.launch.rank);
-  std::set<int> known{parts.hosts[own]};
-  for (std::size_t i = 0; i < cards.size(); ++i) {
-    if (!known.insert(parts.hosts[i]).second) continue;
-    const std::string why = parts.engines.far()->carrier()->why_unreachable(static_cast<int>(i));
-    if (why.empty()) continue;
-    return {.was_refused = true,
-            .text = fmt::format("rank {} on {} ({}) cannot reach rank {} on {} ({}) {}",
+  auto ranks = ranks_to_try(parts.hosts, parts.launch.rank);
+  const auto firsts = firsts_of_others(parts.hosts, parts.hosts[own]);
+  ranks.insert(ranks.end(), firsts.begin(), firsts.end());
+  for (const int rank : ranks) {
+    const auto way = parts.engines.far()->carrier()->why_unreachable(rank);
+    if (way.text.empty()) continue;
+    const auto other = static_cast<std::size_t>(rank);
+    return {.was_refused = !way.is_awaited,
+            .text = fmt::format("rank {} on {} ({}) {} rank {} on {} ({}) {}",
                                 own,
                                 host_names[own],
                                 cards[own].lane,
-                                i,
-                                host_names[i],
-                                cards[i].lane,
-                                why)};
+                                way.is_awaited ? "hears nothing from" : "cannot reach",
+                                rank,
+                                host_names[other],
+                                cards[other].lane,
+                                way.text)};
   }
   return {};
 }
 
 }  // namespace
+
+std::vector<int> ranks_to_try(const std::vector<int>& hosts, int rank) {
+  std::map<int, std::vector<int>> ranks;  // by host
+  for (std::size_t i = 0; i < hosts.size(); ++i) ranks[hosts[i]].push_back(static_cast<int>(i));
+  const int own_host = hosts[static_cast<std::size_t>(rank)];
+  const std::vector<int>& mates = ranks[own_host];
+  const auto place = static_cast<std::size_t>(std::ranges::find(mates, rank) - mates.begin());
+  std::vector<int> tried;
+  if (ranks.size() > kMostHostsOfAll && place != 0) return tried;
+  for (const auto& [host, others] : ranks) {
+    if (host == own_host) continue;
+    // The hosts' ranks are dealt out to each other; those of the host with more share the others.
+    for (std::size_t i = place % others.size(); i < others.size(); i += mates.size()) {
+      tried.push_back(others[i]);
+      if (ranks.size() > kMostHostsOfAll) break;
+    }
+  }
+  return tried;
+}
 
 void connect_hosts(world::WorldParts& parts,
                    Store& store,
@@ -160,7 +196,10 @@ void connect_hosts(world::WorldParts& parts,
   base::log(base::LogLevel::kInfo, fmt::format("other hosts reach this rank at {}", own.lane));
   far.meet(carriers);
   parts.network = std::make_shared<control::Network>(std::move(options), std::move(listener));
-  control::Unreached wrong = parts.network->establish(deadline);
+  engine::Carrier& carrier = *far.carrier();
+  carrier.try_ways(launch.rank, ranks_to_try(parts.hosts, launch.rank));
+  control::Unreached wrong =
+      parts.network->establish(deadline, [&] { return carrier.are_ways_tried(); });
   if (wrong.text.empty()) wrong = find_unreachable(parts, cards, host_names);
   const Bytes own_word = hocket::to_bytes((wrong.was_refused ? kRefused : kWaited) + wrong.text);
   std::string told;
@@ -169,7 +208,9 @@ void connect_hosts(world::WorldParts& parts,
     if (said.size() <= 1) continue;
     if (told.empty() || said.starts_with(kRefused)) told = said.substr(1);
   }
-  if (!told.empty()) throw RendezvousError(told);
+  if (told.empty()) return;
+  carrier.retire();  // it must not close connections that are still being made
+  throw RendezvousError(told);
 }
 
 }  // namespace hocket::joining

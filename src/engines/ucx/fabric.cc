@@ -295,10 +295,34 @@ Endpoint Fabric::endpoint(int rank) {
   return nullptr;
 }
 
+void Fabric::try_ways(int own_rank, std::span<const int> ranks) {
+  const std::lock_guard lock(mutex_);
+  MessageHeader header;
+  header.type = PacketType::kTrial;
+  header.source = own_rank;
+  for (const int rank : ranks) {
+    Peer& peer = peers_.at(static_cast<std::size_t>(rank));
+    peer.is_on_trial = !std::exchange(peer.was_heard, false);
+    hand_over(rank, take_outgoing(header), {}, trials_left_);
+  }
+}
+
+bool Fabric::are_ways_tried() {
+  const std::lock_guard lock(mutex_);
+  poll();
+  const auto waits = [](const Peer& peer) { return peer.is_on_trial && !peer.broken; };
+  return std::ranges::none_of(peers_, waits) && *trials_left_ == 0;
+}
+
 std::string Fabric::why_unreachable(int rank) {
   const std::lock_guard lock(mutex_);
   endpoint(rank);
   return peers_[static_cast<std::size_t>(rank)].why_broken;
+}
+
+bool Fabric::is_on_trial(int rank) {
+  const std::lock_guard lock(mutex_);
+  return peers_[static_cast<std::size_t>(rank)].is_on_trial;
 }
 
 bool Fabric::is_broken(int rank) noexcept {
@@ -307,12 +331,13 @@ bool Fabric::is_broken(int rank) noexcept {
   return peer < peers_.size() && peers_[peer].broken;
 }
 
-void Fabric::on_error(void* argument, Endpoint endpoint, UcsStatus) {
+void Fabric::on_error(void* argument, Endpoint endpoint, UcsStatus status) {
   auto& self = *static_cast<Fabric*>(argument);
   for (std::size_t rank = 0; rank < self.peers_.size(); ++rank) {
     Peer& peer = self.peers_[rank];
     if (peer.endpoint != endpoint) continue;
     peer.broken = peer.to_close = self.closes_ = true;
+    if (peer.is_on_trial) peer.why_broken = self.library_->status_string(status);
     self.note_broken(rank);
   }
 }

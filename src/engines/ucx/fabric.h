@@ -115,6 +115,12 @@ class Fabric {
   // Returns whether UCX has a lane to that rank that moves GPUs' memory without the host's.
   bool reaches_gpus(int rank);
 
+  // Sends a trial message to each of these ranks, which do the same. `own_rank` is this one's.
+  void try_ways(int own_rank, std::span<const int> ranks);
+  // Moves the trials. Returns true once all have ended, well or not.
+  bool are_ways_tried();
+  // Returns whether a trial message to that rank was sent, and none of its own has come.
+  bool is_on_trial(int rank);
   // Returns why that rank cannot be reached. Empty: it may be reachable.
   std::string why_unreachable(int rank);
   // Returns whether the connection to that rank has broken, or could not be made.
@@ -182,7 +188,9 @@ class Fabric {
     Endpoint endpoint = nullptr;
     bool broken = false;
     bool to_close = false;
-    std::string why_broken;      // if there never was a connection
+    std::string why_broken;      // if there never was a connection, or it broke in a trial
+    bool is_on_trial = false;    // until the rank's own trial message has come
+    bool was_heard = false;      // that message came before the trial began here
     std::optional<bool> direct;  // the result of moves_directly
   };
   struct Unexpected {
@@ -204,6 +212,7 @@ class Fabric {
   void stop() noexcept;
   [[noreturn]] void refuse(const char* what, UcsStatus status) const;
   void take(const MessageHeader& header, std::span<const std::byte> payload);
+  void take_trial(const MessageHeader& header);
   Endpoint endpoint(int rank);
   void close_broken() noexcept;
   void note_broken(std::size_t rank);
@@ -256,6 +265,7 @@ class Fabric {
   std::vector<std::unique_ptr<Outgoing>> free_;
   std::uint64_t last_tag_ = 0;
   std::set<void*> drains_;  // requests that receive unwanted messages
+  Count trials_left_ = std::make_shared<int>(0);  // trial messages that have not left
 };
 
 }  // namespace hocket::engines::ucx

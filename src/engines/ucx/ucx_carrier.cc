@@ -56,13 +56,18 @@ engine::Fate UcxCarrier::fate(int rank) const {
   return attached_ ? links_.fate(rank) : Fate::kHere;
 }
 
-std::string UcxCarrier::why_unreachable(int rank) {
-  const std::string why = fabric_->why_unreachable(rank);
-  if (why.empty()) return {};
-  return fmt::format(
-      "by UCX: {}; see that its interfaces are up (`hocket doctor`), and UCX_TLS, UCX_NET_DEVICES "
-      "and HOCKET_INTERFACE",
-      why);
+engine::ClosedWay UcxCarrier::why_unreachable(int rank) {
+  engine::ClosedWay way;
+  way.text = fabric_->why_unreachable(rank);
+  if (way.text.empty() && fabric_->is_on_trial(rank)) {
+    way = {.text = "no trial message has come from there", .is_awaited = true};
+  }
+  if (way.text.empty()) return way;
+  way.text = fmt::format(
+      "by UCX: {}; see that its interfaces are up (`hocket doctor`), that no firewall keeps the "
+      "hosts apart (HOCKET_PORTS), and UCX_TLS, UCX_NET_DEVICES and HOCKET_INTERFACE",
+      way.text);
+  return way;
 }
 
 bool UcxCarrier::flush(base::Deadline deadline) noexcept {

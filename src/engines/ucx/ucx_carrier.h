@@ -23,7 +23,11 @@ class UcxCarrier final : public engine::Carrier {
   DeviceFabrics& gpu_fabrics() noexcept { return gpu_fabrics_; }
 
   void attach(engine::CarrierLinks links) override;
-  std::string why_unreachable(int rank) override;
+  void try_ways(int own_rank, const std::vector<int>& ranks) override {
+    fabric_->try_ways(own_rank, ranks);
+  }
+  bool are_ways_tried() override { return fabric_->are_ways_tried(); }
+  engine::ClosedWay why_unreachable(int rank) override;
   int event_fd() const noexcept override { return fabric_->event_fd(); }
   bool arm() noexcept override { return fabric_->arm(); }
   bool progress() noexcept override { return fabric_->progress(); }

@@ -175,6 +175,12 @@ class Network:
         for way in ("from", "to"):
             ip("-n", f"{self.name}-r", "rule", "add", way, f"10.77.{host}.0/24", "blackhole")
 
+    def block(self, source, target, ports):
+        """A firewall in one direction: no connection from there to these ports."""
+        rule = ["ipproto", "tcp", "dport", f"{ports[0]}-{ports[-1]}", "blackhole"]
+        ip("-n", f"{self.name}-r", "rule", "add", "from", f"10.77.{source}.0/24",
+           "to", f"10.77.{target}.0/24", *rule)
+
     def close(self):
         for end in [*range(self.hosts), "r"]:
             subprocess.run(["ip", "netns", "delete", f"{self.name}-{end}"], capture_output=True)
@@ -409,7 +415,7 @@ def test_a_bridge_with_one_address_on_all_hosts_is_no_way_between_them(network, 
     assert text.count("hosts [0, 0, 1, 1] 2 2") == 4, text
 
 
-PORTS = range(31000, 31016)
+PORTS = range(31000, 31032)
 
 
 @pytest.mark.parametrize("ranks", [1, 4])
@@ -423,6 +429,38 @@ def test_ranks_listen_on_the_ports_that_they_are_given(network, tmp_path, ranks)
         assert set(ports) <= {*PORTS, PORT}, text
         # A lane's and UCX's.
         assert len(set(ports) - {PORT}) == 2 * ranks, text
+
+
+def refused_ways(text, source, target):
+    """The errors that name both ends."""
+    return [line for line in text.splitlines()
+            if "RendezvousError" in line and f"10.77.{source}.2:" in line and f"10.77.{target}.2:" in line]
+
+
+@pytest.mark.parametrize("hosts, ranks, source, target",
+                         [(2, 1, 0, 1), (2, 1, 1, 0), (2, 3, 0, 1), (2, 3, 1, 0), (3, 2, 1, 2), (3, 2, 2, 1)])
+def test_a_firewall_in_one_direction_is_found_before_the_first_call(
+        network, tmp_path, hosts, ranks, source, target):
+    network.block(source, target, PORTS)
+    codes, text = Job(network, tmp_path, hosts=hosts, ranks=ranks,
+                      HOCKET_PORTS=f"{PORTS[0]}-{PORTS[-1]}").finish()
+    assert all(code != 0 for code in codes), text
+    assert len(refused_ways(text, source, target)) == hosts * ranks, text
+    ways = refused_ways(text, source, target)
+    assert all(f"10.77.{source}.2:" in way.split("cannot reach")[0] for way in ways), text
+    assert "PeerDied" not in text, text
+
+
+def test_each_carrier_is_tried_before_the_first_call(network, tmp_path):
+    """The lanes' ports are open, and UCX's are not."""
+    own = range(31100, 31132)
+    for source, target in ((0, 1), (1, 0)):
+        network.block(source, target, own)
+    codes, text = Job(network, tmp_path, hosts=2, ranks=2, HOCKET_PORTS=f"{PORTS[0]}-{PORTS[-1]}",
+                      UCX_TCP_PORT_RANGE=f"{own[0]}-{own[-1]}").finish()
+    assert all(code != 0 for code in codes), text
+    assert len(refused_ways(text, 0, 1)) == 4 and "by UCX" in text, text
+    assert "PeerDied" not in text, text
 
 
 @pytest.mark.parametrize("ports", ["31000-31000", "31000-31002"])
