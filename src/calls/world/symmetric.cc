@@ -141,7 +141,7 @@ SymmetricArray SymmetricMemory::empty(std::size_t count,
   if (shown.memory == MemoryKind::kCuda) {
     const call::CallGuard seat(*impl_);
     impl_->require_usable();
-    impl_->require_members();
+    impl_->require_members(shown.kind);
     if (of_nvshmem) shown.kind = engine::Kind::kNvshmemAllocate;
     const auto allocate =
         of_nvshmem ? &device::DeviceCalls::allocate_from_nvshmem : &device::DeviceCalls::allocate;

@@ -109,6 +109,7 @@ class Network {
   int own_host() const noexcept;
   int host_of(const Peer& peer) const;
   std::string name_of(int rank) const;
+  std::vector<std::string> whereabouts() const;
   std::string unreached(int rank, std::string_view why) const;
   std::unique_ptr<Lane> dial(int rank, base::Deadline deadline);
   std::unique_ptr<Lane> make_lane(os::Fd socket);

@@ -41,7 +41,8 @@ if deed:
         time.sleep(0.005)
     began = time.monotonic()
     try:
-        comm.all_reduce(np.zeros(10), timeout=30)
+        for _ in range(100 if deed == "loop" else 1):
+            comm.all_reduce(np.zeros(10), timeout=30)
         print("no error", flush=True)
     except hocket.Error as error:
         text = str(error).replace(chr(10), " ")
@@ -365,6 +366,34 @@ def test_of_a_cut_network_the_greater_part_goes_on(network, tmp_path, lost):
     assert text.count(f"rebuilt {left} 2") == 4, text
     there = job.outputs[lost].read_text()
     assert there.count("refused") == 2 and there.count("not the greater part") == 2, text
+
+
+def test_a_host_that_is_heard_no_longer_is_told_by_whom(network, tmp_path):
+    """What host 0 sends is lost, and what host 1 sends arrives."""
+    job = Job(network, tmp_path, hosts=2, ranks=1, DEED="loop", HOCKET_SILENCE="1")
+    job.await_text("ready", 2)
+    ip("-n", f"{network.name}-r", "rule", "add", "from", "10.77.0.0/24", "to", "10.77.1.0/24", "blackhole")
+    job.go.touch()
+    _, text = job.finish()
+    assert text.count("PeerDied") == 2, text
+    here, there = (output.read_text().split("PeerDied")[1] for output in job.outputs)
+    assert "rank 0 (pid" in there and "(10.77.0.2:" in there, text
+    assert "rank 1 (pid" in here and "(10.77.1.2:" in here, text
+    assert "rank 0 (pid" not in here, text
+    for words in (here, there):
+        assert "in all_reduce #" in words, text
+
+
+def test_an_address_that_another_machine_has_taken_is_no_death(network, tmp_path):
+    job = Job(network, tmp_path, hosts=2, ranks=1, DEED="taken", HOCKET_SILENCE="1")
+    job.await_text("ready", 2)
+    ip("-n", f"{network.name}-r", "addr", "add", "10.77.1.2/32", "dev", f"v{os.getpid()}r0")
+    job.go.touch()
+    _, text = job.finish()
+    here = job.outputs[0].read_text().split("PeerDied")[1]
+    assert "rank 1 (pid" in here and "(10.77.1.2:" in here, text
+    assert "another machine has taken its address" in here or "has fallen silent" in here, text
+    assert " died" not in here, text
 
 
 def test_of_two_halves_the_one_with_the_first_rank_goes_on(network, tmp_path):
