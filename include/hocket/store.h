@@ -132,7 +132,8 @@ std::shared_ptr<Store> make_prefix_store(std::shared_ptr<Store> store, std::stri
 // The role of a client.
 enum class StoreRole : std::uint8_t {
   kMember,    // takes its rank: no other client can have it
-  kObserver,  // takes no rank (launchers, tools)
+  kObserver,  // takes no rank (tools)
+  kLauncher,  // takes no rank; `rank` is its host's number. See StoreServer::launcher_starts
 };
 
 struct StoreClientOptions {
@@ -164,7 +165,7 @@ class [[nodiscard("dropped, it serves no longer: keep it")]] StoreServer {
   struct Options {
     // An address of this host, or "unix:NAME": an abstract AF_UNIX name, without a port.
     std::string address = "127.0.0.1";
-    int port = 0;            // 0: the system chooses
+    int port = 0;            // 0: a free one, of HOCKET_PORTS if that is set
     std::optional<Key> key;  // required except for unix: and trust_network
     std::string job;
     int epoch = 0;
@@ -198,6 +199,13 @@ class [[nodiscard("dropped, it serves no longer: keep it")]] StoreServer {
   // @param rank,size The rank, and the number of ranks.
   // @param how The reason, for the message: "exited with code 0".
   void rank_ended(int rank, int size, std::string how);
+  // Reports that the launcher of a host, a client, starts `count` ranks of `size`, from `first` on.
+  // If that launcher ends, its ranks that have not come by then count as ended. Any thread may call
+  // it.
+  void launcher_starts(int host, int first, int count, int size);
+  // Returns the hosts whose launchers have lost their connection, in that order. Any thread may
+  // call it.
+  std::vector<int> lost_launchers() const;
   // Sends pending output for at most one second, and stops. Never throws.
   void close() noexcept;
 

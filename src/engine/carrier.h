@@ -21,6 +21,12 @@ struct CarrierLinks {
   std::function<Fate(int rank)> fate;
 };
 
+// Why there is no way to a rank. A value.
+struct ClosedWay {
+  std::string text;         // "by NAME: the reason; what to do"; empty: the rank may be reachable
+  bool is_awaited = false;  // all that is known is that no message has come from there
+};
+
 // A resource, one for each process and job, for all of its groups. Any thread may use it.
 class Carrier {
  public:
@@ -28,9 +34,8 @@ class Carrier {
 
   // Called once, after the ranks have met.
   virtual void attach(CarrierLinks links) = 0;
-  // Returns the end of the message "cannot reach rank 3 ...": "by NAME: the reason; what to do".
-  // Empty: the rank may be reachable.
-  virtual std::string why_unreachable(int rank) = 0;
+  // Returns why that rank cannot be reached. A trial, see below, counts as failed until it ends.
+  virtual ClosedWay why_unreachable(int rank) = 0;
 
   // Returns a descriptor that becomes readable when something may have arrived since `arm` returned
   // true.
@@ -52,6 +57,13 @@ class Carrier {
   // Does the same if no thread uses the carrier and no rank can be reached. Returns false to be
   // asked again.
   virtual bool try_retire() noexcept = 0;
+
+  // Begins to send a trial message to each of these ranks, which do the same with `own_rank`, this
+  // one.
+  virtual void try_ways(int own_rank, const std::vector<int>& ranks) = 0;
+  // Moves the trials. Returns true once all have ended: the messages have left and the other ranks'
+  // have come, or a way has turned out to be closed.
+  virtual bool are_ways_tried() = 0;
 };
 
 }  // namespace hocket::engine

@@ -48,6 +48,8 @@ struct JobSite {
   int size = 1;
   std::string launcher;   // as in LaunchInfo
   std::string interface;  // network interface to other hosts; empty: the library chooses
+  base::PortRange ports = {};        // on which it may listen
+  bool is_interface_chosen = false;  // by the user; else it is the way to the store
 };
 
 // A group that needs engines. A value. The objects that it refers to outlive the engines.

@@ -238,7 +238,7 @@ void expect_endings_are_told(World (*join)(const Rank& rank), bool from_afar) {
                                {1});
     EXPECT_EQ(ranks[0].get("recv"), "PeerDied");
     const std::string text = ranks[0].get("recv.message");
-    const char* told = from_afar && ending.goes_unseen ? "died while it was needed" : ending.told;
+    const char* told = from_afar && ending.goes_unseen ? "is gone (its process has ended" : ending.told;
     EXPECT_NE(text.find(told), std::string::npos) << text;
   }
 }

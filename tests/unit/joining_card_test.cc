@@ -2,10 +2,14 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <set>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "calls/joining/card.h"
+#include "calls/joining/host_connections.h"
 #include "hocket/hocket.h"
 #include "hocket/object.h"
 #include "membership/rendezvous/join.h"
@@ -100,6 +104,34 @@ TEST(Card, OfAnotherReleaseEndsInit) {
   } catch (const RendezvousError& error) {
     EXPECT_TRUE(has(error.what(), "rank 1 of hocket 9.8.7")) << error.what();
   }
+}
+
+TEST(WaysTest, EachRankTriesTheWayToRanksThatTryTheWayToIt) {
+  const std::vector<std::vector<int>> jobs{
+      {0, 1}, {0, 0, 1, 1}, {0, 1, 0, 1}, {0, 1, 1, 1, 2, 2}, {0, 0, 0, 1, 2, 2, 2, 2, 2}};
+  for (const auto& hosts : jobs) {
+    const auto size = static_cast<int>(hosts.size());
+    std::set<std::pair<int, int>> ways;
+    for (int rank = 0; rank < size; ++rank) {
+      std::set<int> reached;
+      for (const int other : ranks_to_try(hosts, rank)) {
+        ways.emplace(rank, other);
+        reached.insert(hosts[static_cast<std::size_t>(other)]);
+      }
+      std::set<int> others(hosts.begin(), hosts.end());
+      others.erase(hosts[static_cast<std::size_t>(rank)]);
+      EXPECT_EQ(reached, others) << rank << " of " << size;
+    }
+    for (const auto& [from, to] : ways) EXPECT_TRUE(ways.contains({to, from})) << from << " " << to;
+  }
+}
+
+TEST(WaysTest, OfManyHostsTheFirstRanksTry) {
+  std::vector<int> hosts;
+  for (int i = 0; i < 60; ++i) hosts.push_back(i / 3);
+  EXPECT_EQ(ranks_to_try(hosts, 0).size(), 19U);
+  EXPECT_EQ(ranks_to_try(hosts, 3).front(), 0);
+  EXPECT_TRUE(ranks_to_try(hosts, 4).empty());
 }
 
 }  // namespace

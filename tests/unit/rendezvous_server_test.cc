@@ -424,6 +424,65 @@ TEST(StoreServerTest, WhoseProcessHasEndedIsNotWaitedFor) {
   in_threads(2, [&](int i) { clients[i]->barrier("two", 2, i, kPatience); });
 }
 
+TEST(StoreServerTest, NamesOfItsOwnExchangesAreNotTold) {
+  const StoreServer::Options options = options_of(2);
+  StoreServer server(options);
+  const auto client = connect_store(client_of(server, options, 0));
+  const auto told = [&] {
+    return message_of([&] { client->exchange("hocket/cards", 0, 2, {}, kShort); });
+  };
+  expect_says(told(), "rank 1 had not joined the job after 0.03 s");
+  server.rank_ended(1, 2, "exited with code 0");
+  expect_says(told(), "rank 1 of 2 exited with code 0 before all ranks had joined");
+}
+
+StoreClientOptions launcher_of(const StoreServer& server,
+                               const StoreServer::Options& options,
+                               int size) {
+  StoreClientOptions client = client_of(server, options, 1);
+  client.role = StoreRole::kLauncher;
+  client.size = size;
+  return client;
+}
+
+struct LauncherEnd {
+  bool says_goodbye;
+  const char* how;
+};
+
+TEST(StoreServerTest, WhoHasNotComeEndsWithItsLauncher) {
+  for (const auto& [says_goodbye, how] :
+       {LauncherEnd{false, "lost its launcher"}, LauncherEnd{true, "had a launcher that ended"}}) {
+    StoreServer::Options options = options_of(0);
+    StoreServer server(options);
+    const auto first = connect_store(client_of(server, options, 0));
+    // Before it has started ranks, its end is no rank's.
+    connect_store(launcher_of(server, options, 0)).reset();
+    server.launcher_starts(1, 2, 2, 4);
+    auto launcher = connect_store(launcher_of(server, options, 4));
+    const auto came = connect_store(client_of(server, options, 2));
+    std::string told;
+    std::thread waits(
+        [&] { told = message_of([&] { first->exchange("x", 0, 4, {}, kPatience); }); });
+    if (says_goodbye) launcher->close();
+    launcher.reset();
+    waits.join();
+    expect_says(told, std::string("rank 3 of 4 ") + how);
+    EXPECT_EQ(server.lost_launchers().size(), says_goodbye ? 1U : 2U);
+  }
+}
+
+TEST(StoreServerTest, WhoHasComeDoesNotEndWithItsLauncher) {
+  StoreServer::Options options = options_of(0);
+  StoreServer server(options);
+  server.launcher_starts(1, 1, 1, 2);
+  auto launcher = connect_store(launcher_of(server, options, 2));
+  const std::array clients{connect_store(client_of(server, options, 0)),
+                           connect_store(client_of(server, options, 1))};
+  launcher.reset();
+  in_threads(2, [&](int i) { clients[i]->barrier("two", 2, i, kPatience); });
+}
+
 TEST(StoreServerTest, KnowsInWhichOrderRanksHaveLeft) {
   const StoreServer::Options options = options_of(3);
   StoreServer server(options);

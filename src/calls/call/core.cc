@@ -213,7 +213,7 @@ Plan Core::checked(const Request& request,
 void Core::run_as(const Signature& shown, const Request& request) {
   const CallGuard guard(*this, shown.kind);
   require_usable();
-  require_members();
+  require_members(shown.kind);
   require_limit(shown.kind, request.deadline);
   CallStorage storage;
   Plan plan = checked(request, storage, &shown);

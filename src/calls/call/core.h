@@ -121,9 +121,9 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
       raise_unusable();
     }
   }
-  // Throws if a member that a new collective needs is lost; it needs all.
-  void require_members() {
-    if (inquiry_->has_news()) find_lost({.sequence = ledger_->last() + 1});
+  // Throws if a member that a new collective of this kind needs is lost; it needs all.
+  void require_members(engine::Kind kind = engine::Kind::kNone) {
+    if (inquiry_->has_news()) find_lost({.sequence = ledger_->last() + 1, .kind = kind});
   }
   // Throws if a message's peer is lost. The destination must be there; a source may be gone if its
   // message has arrived.

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <set>
 
 #include "foundation/base/log.h"
 #include "foundation/os/sockets/addresses.h"
+#include "foundation/os/sockets/ports.h"
 #include "foundation/os/sockets/socket.h"
 #include "hocket/object.h"
 #include "membership/rendezvous/address.h"
@@ -41,7 +43,19 @@ ConnectionCard to_card(const Bytes& bytes) {
           .problem = object[3].as_string()};
 }
 
-// The interface by which other hosts are reached. The name is empty if the user chose none.
+// The interface on the way to the store, for the carrier of messages. Its name is empty if the
+// carrier had better choose: on loopback, where all ranks are on one machine and reach each other
+// anyhow, and without an IPv4 address, which UCX's TCP needs.
+os::Interface interface_toward(const os::HostPort& store) {
+  const std::string address = os::address_toward(store);
+  const auto found = os::find_interface(address);
+  if (!found || os::is_loopback(address)) return {.name = "", .address = address};
+  const auto by_name = os::find_interface(found->name);
+  const bool has_v4 = by_name && by_name->address.find(':') == std::string::npos;
+  return {.name = has_v4 ? found->name : "", .address = address};
+}
+
+// The interface by which other hosts are reached.
 os::Interface interface_for(const LaunchInfo& launch, const base::Config& config) {
   if (!config.interface.empty()) {
     const auto found = os::find_interface(config.interface);
@@ -54,11 +68,15 @@ os::Interface interface_for(const LaunchInfo& launch, const base::Config& config
   const auto store = rendezvous::parse_address(launch.store_address, "the store's address");
   const auto* tcp = std::get_if<os::HostPort>(&store);
   // Ranks that meet by AF_UNIX are on one machine, even if their host identities differ.
-  return {.name = "", .address = tcp == nullptr ? "127.0.0.1" : os::address_toward(*tcp)};
+  if (tcp == nullptr) return {.name = "", .address = "127.0.0.1"};
+  return interface_toward(*tcp);
 }
 
 // The first letter of a rank's word about an unreachable host tells how it knows.
 constexpr char kRefused = 'r', kWaited = 'w';
+
+// With more hosts, the first rank of each tries the ways, and the others do not.
+constexpr std::size_t kMostHostsOfAll = 16;
 
 // The words of all ranks, in order.
 std::vector<Bytes> exchange(
@@ -66,30 +84,62 @@ std::vector<Bytes> exchange(
   return store.exchange(name, launch.rank, launch.size, own, deadline.left());
 }
 
-// A host that messages have no way to.
+// The first rank of each other host.
+std::vector<int> firsts_of_others(const std::vector<int>& hosts, int own_host) {
+  std::vector<int> firsts;
+  std::set<int> known{own_host};
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    if (known.insert(hosts[i]).second) firsts.push_back(static_cast<int>(i));
+  }
+  return firsts;
+}
+
+// A rank to which messages have no way.
 control::Unreached find_unreachable(const world::WorldParts& parts,
                                     const std::vector<ConnectionCard>& cards,
                                     const std::vector<std::string>& host_names) {
   const auto own = static_cast<std::size_t>(parts.launch.rank);
-  std::set<int> known{parts.hosts[own]};
-  for (std::size_t i = 0; i < cards.size(); ++i) {
-    if (!known.insert(parts.hosts[i]).second) continue;
-    const std::string why = parts.engines.far()->carrier()->why_unreachable(static_cast<int>(i));
-    if (why.empty()) continue;
-    return {.was_refused = true,
-            .text = fmt::format("rank {} on {} ({}) cannot reach rank {} on {} ({}) {}",
+  auto ranks = ranks_to_try(parts.hosts, parts.launch.rank);
+  const auto firsts = firsts_of_others(parts.hosts, parts.hosts[own]);
+  ranks.insert(ranks.end(), firsts.begin(), firsts.end());
+  for (const int rank : ranks) {
+    const auto way = parts.engines.far()->carrier()->why_unreachable(rank);
+    if (way.text.empty()) continue;
+    const auto other = static_cast<std::size_t>(rank);
+    return {.was_refused = !way.is_awaited,
+            .text = fmt::format("rank {} on {} ({}) {} rank {} on {} ({}) {}",
                                 own,
                                 host_names[own],
                                 cards[own].lane,
-                                i,
-                                host_names[i],
-                                cards[i].lane,
-                                why)};
+                                way.is_awaited ? "hears nothing from" : "cannot reach",
+                                rank,
+                                host_names[other],
+                                cards[other].lane,
+                                way.text)};
   }
   return {};
 }
 
 }  // namespace
+
+std::vector<int> ranks_to_try(const std::vector<int>& hosts, int rank) {
+  std::map<int, std::vector<int>> ranks;  // by host
+  for (std::size_t i = 0; i < hosts.size(); ++i) ranks[hosts[i]].push_back(static_cast<int>(i));
+  const int own_host = hosts[static_cast<std::size_t>(rank)];
+  const std::vector<int>& mates = ranks[own_host];
+  const auto place = static_cast<std::size_t>(std::ranges::find(mates, rank) - mates.begin());
+  std::vector<int> tried;
+  if (ranks.size() > kMostHostsOfAll && place != 0) return tried;
+  for (const auto& [host, others] : ranks) {
+    if (host == own_host) continue;
+    // The hosts' ranks are dealt out to each other; those of the host with more share the others.
+    for (std::size_t i = place % others.size(); i < others.size(); i += mates.size()) {
+      tried.push_back(others[i]);
+      if (ranks.size() > kMostHostsOfAll) break;
+    }
+  }
+  return tried;
+}
 
 void connect_hosts(world::WorldParts& parts,
                    Store& store,
@@ -102,12 +152,14 @@ void connect_hosts(world::WorldParts& parts,
   os::Fd listener;
   try {
     const os::Interface interface = interface_for(launch, config);
-    listener = os::listen_tcp({.host = interface.address, .port = 0});
+    listener = os::listen_tcp(interface.address, config.ports);
     own.lane = os::to_string(os::HostPort{interface.address, os::local_port(listener.get())});
     own.carrier = far.join({.rank = launch.rank,
                             .size = launch.size,
                             .launcher = launch.launcher,
-                            .interface = interface.name});
+                            .interface = interface.name,
+                            .ports = config.ports,
+                            .is_interface_chosen = !config.interface.empty()});
     const Key key = Key::generate();
     own.key.assign(key.bytes().begin(), key.bytes().end());
   } catch (const Error& error) {
@@ -144,7 +196,10 @@ void connect_hosts(world::WorldParts& parts,
   base::log(base::LogLevel::kInfo, fmt::format("other hosts reach this rank at {}", own.lane));
   far.meet(carriers);
   parts.network = std::make_shared<control::Network>(std::move(options), std::move(listener));
-  control::Unreached wrong = parts.network->establish(deadline);
+  engine::Carrier& carrier = *far.carrier();
+  carrier.try_ways(launch.rank, ranks_to_try(parts.hosts, launch.rank));
+  control::Unreached wrong =
+      parts.network->establish(deadline, [&] { return carrier.are_ways_tried(); });
   if (wrong.text.empty()) wrong = find_unreachable(parts, cards, host_names);
   const Bytes own_word = hocket::to_bytes((wrong.was_refused ? kRefused : kWaited) + wrong.text);
   std::string told;
@@ -153,7 +208,9 @@ void connect_hosts(world::WorldParts& parts,
     if (said.size() <= 1) continue;
     if (told.empty() || said.starts_with(kRefused)) told = said.substr(1);
   }
-  if (!told.empty()) throw RendezvousError(told);
+  if (told.empty()) return;
+  carrier.retire();  // it must not close connections that are still being made
+  throw RendezvousError(told);
 }
 
 }  // namespace hocket::joining

@@ -55,6 +55,17 @@ void warn_of_unknown_settings(const ProviderList& providers) {
   base::warn_of_unknown_settings(rows);
 }
 
+// The launchers of several hosts watch the store until then; see FirstHost in the command.
+void tell_launchers(Store* store, const LaunchInfo& launch) {
+  const bool is_alone = store == nullptr || launch.store_address.starts_with("unix:");
+  if (is_alone || launch.rank != 0 || launch.launcher != "hocket run") return;
+  try {
+    store->compare_and_set("launcher/news", std::nullopt, as_bytes("joined"));
+  } catch (const RendezvousError&) {
+    // The job stands, and needs the store no longer.
+  }
+}
+
 World join_as_one_of(const InitOptions& options,
                      const StartSettings& settings,
                      const LaunchInfo& launch,
@@ -73,7 +84,9 @@ World join_as_one_of(const InitOptions& options,
   parts.dump_directory = config.flight_recorder_dir;
   parts.device_libraries = std::make_shared<device::DeviceLibraries>(
       config.costs, options.library_folders, providers);
+  const auto store = parts.store;
   const auto world = world::WorldImpl::make(std::move(parts), deadline);
+  tell_launchers(store.get(), launch);
   return World(world, world->make_communicator());
 }
 

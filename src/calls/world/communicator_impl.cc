@@ -104,7 +104,7 @@ CommunicatorImpl::~CommunicatorImpl() {
 void CommunicatorImpl::run(const Request& request) {
   const CallGuard guard(*this, request.kind);
   require_usable();
-  require_members();
+  require_members(request.kind);
   require_limit(request.kind, request.deadline);
   if (AnyPlan* const kept = kept_of(request)) return execute(*kept, request, nullptr);
   CallStorage storage;
@@ -116,7 +116,7 @@ void CommunicatorImpl::run(const Request& request) {
 std::shared_ptr<Operation> CommunicatorImpl::start(const Request& request) {
   const CallGuard guard(*this, request.kind);
   require_usable();
-  require_members();
+  require_members(request.kind);
   require_limit(request.kind, request.deadline);
   if (AnyPlan* const kept = kept_of(request)) return enqueue(*kept, request, {});
   CallStorage storage;
@@ -136,7 +136,7 @@ AnyPlan CommunicatorImpl::prepare(const Request& request, CallStorage& storage) 
 void CommunicatorImpl::run_prepared(AnyPlan& plan, const Request& request) {
   const CallGuard guard(*this, request.kind);
   require_usable();
-  require_members();
+  require_members(request.kind);
   execute(plan, request, nullptr);
 }
 
@@ -145,7 +145,7 @@ std::shared_ptr<Operation> CommunicatorImpl::start_prepared(AnyPlan& plan,
                                                             std::shared_ptr<void> keep) {
   const CallGuard guard(*this, request.kind);
   require_usable();
-  require_members();
+  require_members(request.kind);
   auto operation = enqueue(plan, request, {});
   operation->keep = std::move(keep);
   return operation;

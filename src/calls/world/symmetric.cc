@@ -142,7 +142,7 @@ SymmetricArray SymmetricMemory::empty(std::size_t count,
     if (of_nvshmem) shown.kind = engine::Kind::kNvshmemAllocate;
     const call::CallGuard seat(*impl_, shown.kind);
     impl_->require_usable();
-    impl_->require_members();
+    impl_->require_members(shown.kind);
     const auto allocate =
         of_nvshmem ? &device::DeviceCalls::allocate_from_nvshmem : &device::DeviceCalls::allocate;
     auto mapped = (impl_->devices().*allocate)(bytes, shown, std::move(own.what), options.deadline);

@@ -6,9 +6,11 @@
 #include <initializer_list>
 #include <utility>
 
+#include "engines/ucx/devices.h"
 #include "foundation/base/config.h"
 #include "foundation/base/log.h"
 #include "foundation/cuda/stream.h"
+#include "foundation/os/sockets/ports.h"
 #include "hocket/error.h"
 
 namespace hocket::engines::ucx {
@@ -39,6 +41,15 @@ class CurrentDevice {
   std::optional<cuda::OutsideCapture> outside_;
 };
 
+// By itself UCX would try interfaces that other hosts cannot reach, or have too: each machine with
+// Docker has a docker0 of the same address. Empty: UCX, or its user, chooses.
+std::string devices_for(const ListenOptions& listening) {
+  if (listening.interface.empty() || base::environment("UCX_NET_DEVICES")) return {};
+  if (listening.is_chosen) return listening.interface;
+  const std::string transports = base::environment("UCX_TLS").value_or("");
+  return net_devices(listening.interface, transports, infiniband_devices());
+}
+
 }  // namespace
 
 // A message's header, and a copy of its bytes if there is one, for as long as UCX may read them.
@@ -58,13 +69,12 @@ Fabric::Fabric(std::shared_ptr<const UcxLibrary> library, FabricOptions options)
       died_(std::move(options.died)),
       bulk_(options.bulk),
       direct_from_(options.direct_from) {
-  try {
-    start(options);
-  } catch (...) {
-    if (worker_ != nullptr) library_->worker_destroy(worker_);
-    if (context_ != nullptr) library_->cleanup(context_);
-    throw;
-  }
+  start(options);
+}
+
+void Fabric::stop() noexcept {
+  if (worker_ != nullptr) library_->worker_destroy(std::exchange(worker_, nullptr));
+  if (context_ != nullptr) library_->cleanup(std::exchange(context_, nullptr));
 }
 
 void Fabric::refuse(const char* what, UcsStatus status) const {
@@ -75,7 +85,31 @@ void Fabric::refuse(const char* what, UcsStatus status) const {
 
 std::string Fabric::name() const { return "UCX " + library_->version(); }
 
+// UCX takes ports of a range at random, and would search forever if none is free.
 void Fabric::start(const FabricOptions& options) {
+  const base::PortRange ports = options.listening.ports;
+  if (!ports.is_set() || base::environment("UCX_TCP_PORT_RANGE")) return start(options, 0);
+  os::use_free_port(ports, [&](int port) {
+    try {
+      start(options, port);
+      return true;
+    } catch (const Error&) {
+      if (os::is_port_free(port)) throw;
+      return false;  // another program was quicker
+    }
+  });
+}
+
+void Fabric::start(const FabricOptions& options, int port) {
+  try {
+    start_unguarded(options, port);
+  } catch (...) {
+    stop();
+    throw;
+  }
+}
+
+void Fabric::start_unguarded(const FabricOptions& options, int port) {
   const auto require = [this](UcsStatus status, const char* what) {
     if (status != UcsStatus::kOk) refuse(what, status);
   };
@@ -94,14 +128,14 @@ void Fabric::start(const FabricOptions& options) {
   if (!chosen) set({"TLS"}, options.gpus ? "^sm" : "^sm,cuda_copy,cuda_ipc,gdr_copy");
   // UCX copies shorter messages with calls that wait for the GPU's default stream.
   if (options.gpus && !base::environment("UCX_RNDV_THRESH")) set({"RNDV_THRESH"}, "0");
-  if (!options.interface.empty() && !base::environment("UCX_NET_DEVICES")) {
-    set({"NET_DEVICES"}, options.interface);
-  }
+  const std::string devices = devices_for(options.listening);
+  if (!devices.empty()) set({"NET_DEVICES"}, devices);
   // Old versions expect a transport's setting without its name as prefix, and warn if no transport
   // in use has it. New versions require the name.
   if (!chosen && !base::environment("UCX_TCP_RX_SEG_SIZE")) {
     set({"RX_SEG_SIZE", "TCP_RX_SEG_SIZE"}, std::to_string(kReceivedAtOnce));
   }
+  if (port != 0) set({"PORT_RANGE", "TCP_PORT_RANGE"}, fmt::format("{0}-{0}", port));
   const ContextParams context;
   const UcsStatus made = library_->init_version(1, 12, &context, config, &context_);
   library_->config_release(config);
@@ -261,10 +295,34 @@ Endpoint Fabric::endpoint(int rank) {
   return nullptr;
 }
 
+void Fabric::try_ways(int own_rank, std::span<const int> ranks) {
+  const std::lock_guard lock(mutex_);
+  MessageHeader header;
+  header.type = PacketType::kTrial;
+  header.source = own_rank;
+  for (const int rank : ranks) {
+    Peer& peer = peers_.at(static_cast<std::size_t>(rank));
+    peer.is_on_trial = !std::exchange(peer.was_heard, false);
+    hand_over(rank, take_outgoing(header), {}, trials_left_);
+  }
+}
+
+bool Fabric::are_ways_tried() {
+  const std::lock_guard lock(mutex_);
+  poll();
+  const auto waits = [](const Peer& peer) { return peer.is_on_trial && !peer.broken; };
+  return std::ranges::none_of(peers_, waits) && *trials_left_ == 0;
+}
+
 std::string Fabric::why_unreachable(int rank) {
   const std::lock_guard lock(mutex_);
   endpoint(rank);
   return peers_[static_cast<std::size_t>(rank)].why_broken;
+}
+
+bool Fabric::is_on_trial(int rank) {
+  const std::lock_guard lock(mutex_);
+  return peers_[static_cast<std::size_t>(rank)].is_on_trial;
 }
 
 bool Fabric::is_broken(int rank) noexcept {
@@ -273,12 +331,13 @@ bool Fabric::is_broken(int rank) noexcept {
   return peer < peers_.size() && peers_[peer].broken;
 }
 
-void Fabric::on_error(void* argument, Endpoint endpoint, UcsStatus) {
+void Fabric::on_error(void* argument, Endpoint endpoint, UcsStatus status) {
   auto& self = *static_cast<Fabric*>(argument);
   for (std::size_t rank = 0; rank < self.peers_.size(); ++rank) {
     Peer& peer = self.peers_[rank];
     if (peer.endpoint != endpoint) continue;
     peer.broken = peer.to_close = self.closes_ = true;
+    if (peer.is_on_trial) peer.why_broken = self.library_->status_string(status);
     self.note_broken(rank);
   }
 }

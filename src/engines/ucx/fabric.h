@@ -17,6 +17,7 @@
 
 #include "engines/ucx/library.h"
 #include "engines/ucx/wire.h"
+#include "foundation/base/config.h"
 #include "foundation/base/deadline.h"
 #include "foundation/cuda/context.h"
 #include "hocket/types.h"
@@ -47,9 +48,16 @@ enum class Bulk : std::uint8_t {
 // times faster. Below it, the round trip costs more.
 inline constexpr std::size_t kDirectFrom = std::size_t{512} << 10;
 
+// Where UCX listens for other ranks. A value.
+struct ListenOptions {
+  std::string interface;       // the network interface; empty: UCX chooses
+  bool is_chosen = false;      // by the user, for all transports; else it is for TCP alone
+  base::PortRange ports = {};  // of TCP, one for all interfaces
+};
+
 // The options of a fabric. A value.
 struct FabricOptions {
-  std::string interface;       // the network interface; empty: UCX chooses
+  ListenOptions listening;
   std::function<void()> wake;  // called when something arrived; any thread
   std::function<void()> help;  // called when `pending` becomes true, or a connection breaks; any
                                // thread
@@ -107,6 +115,12 @@ class Fabric {
   // Returns whether UCX has a lane to that rank that moves GPUs' memory without the host's.
   bool reaches_gpus(int rank);
 
+  // Sends a trial message to each of these ranks, which do the same. `own_rank` is this one's.
+  void try_ways(int own_rank, std::span<const int> ranks);
+  // Moves the trials. Returns true once all have ended, well or not.
+  bool are_ways_tried();
+  // Returns whether a trial message to that rank was sent, and none of its own has come.
+  bool is_on_trial(int rank);
   // Returns why that rank cannot be reached. Empty: it may be reachable.
   std::string why_unreachable(int rank);
   // Returns whether the connection to that rank has broken, or could not be made.
@@ -174,7 +188,9 @@ class Fabric {
     Endpoint endpoint = nullptr;
     bool broken = false;
     bool to_close = false;
-    std::string why_broken;      // if there never was a connection
+    std::string why_broken;      // if there never was a connection, or it broke in a trial
+    bool is_on_trial = false;    // until the rank's own trial message has come
+    bool was_heard = false;      // that message came before the trial began here
     std::optional<bool> direct;  // the result of moves_directly
   };
   struct Unexpected {
@@ -190,8 +206,13 @@ class Fabric {
   static void on_drained(void*, UcsStatus, const TagReceived*, void*);
 
   void start(const FabricOptions& options);
+  // Likewise; TCP listens on this port. 0: on any.
+  void start(const FabricOptions& options, int port);
+  void start_unguarded(const FabricOptions& options, int port);
+  void stop() noexcept;
   [[noreturn]] void refuse(const char* what, UcsStatus status) const;
   void take(const MessageHeader& header, std::span<const std::byte> payload);
+  void take_trial(const MessageHeader& header);
   Endpoint endpoint(int rank);
   void close_broken() noexcept;
   void note_broken(std::size_t rank);
@@ -244,6 +265,7 @@ class Fabric {
   std::vector<std::unique_ptr<Outgoing>> free_;
   std::uint64_t last_tag_ = 0;
   std::set<void*> drains_;  // requests that receive unwanted messages
+  Count trials_left_ = std::make_shared<int>(0);  // trial messages that have not left
 };
 
 }  // namespace hocket::engines::ucx

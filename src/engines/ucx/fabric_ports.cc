@@ -33,6 +33,7 @@ UcsStatus Fabric::on_message(void* argument,
 
 void Fabric::take(const MessageHeader& header, std::span<const std::byte> payload) {
   came_ = true;
+  if (header.type == PacketType::kTrial) return take_trial(header);
   if (const auto found = ports_.find(header.group); found != ports_.end()) {
     found->second->take(header, payload);
     return;
@@ -40,6 +41,13 @@ void Fabric::take(const MessageHeader& header, std::span<const std::byte> payloa
   if (closed_.contains(header.group) || early_bytes_ + payload.size() > kMostEarly) return;
   early_bytes_ += payload.size();
   unexpected_[header.group].push_back({header, {payload.begin(), payload.end()}});
+}
+
+void Fabric::take_trial(const MessageHeader& header) {
+  if (header.source < 0 || static_cast<std::size_t>(header.source) >= peers_.size()) return;
+  Peer& peer = peers_[static_cast<std::size_t>(header.source)];
+  peer.was_heard = !peer.is_on_trial;
+  peer.is_on_trial = false;
 }
 
 void Fabric::open(std::uint64_t id, Port& port) {

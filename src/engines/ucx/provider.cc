@@ -102,7 +102,11 @@ std::vector<std::byte> UcxProvider::join(const engine::JobSite& site) {
   if (!found.library) {
     throw RendezvousError("messages between hosts need UCX, and " + found.why_not);
   }
-  carrier_ = std::make_shared<UcxCarrier>(found.library, site.interface, settings_.bulk);
+  carrier_ = std::make_shared<UcxCarrier>(
+      found.library,
+      ListenOptions{
+          .interface = site.interface, .is_chosen = site.is_interface_chosen, .ports = site.ports},
+      settings_.bulk);
   return carrier_->fabric()->address();
 }
 

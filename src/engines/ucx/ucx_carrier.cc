@@ -12,14 +12,16 @@ constexpr std::size_t kForcedFrom = 64 * 1024;
 
 }  // namespace
 
-UcxCarrier::UcxCarrier(std::shared_ptr<const UcxLibrary> library, std::string interface, Bulk bulk)
+UcxCarrier::UcxCarrier(std::shared_ptr<const UcxLibrary> library,
+                       ListenOptions listening,
+                       Bulk bulk)
     : library_(std::move(library)),
-      interface_(std::move(interface)),
+      listening_(std::move(listening)),
       fabric_(std::make_shared<Fabric>(library_, options(bulk))),
       gpu_fabrics_([this](const auto& device) { return make_gpu_fabric(device); }) {}
 
 FabricOptions UcxCarrier::options(Bulk bulk) const {
-  FabricOptions options{.interface = interface_};
+  FabricOptions options{.listening = listening_};
   options.wake = [this] {
     if (attached_) links_.wake();
   };
@@ -34,7 +36,7 @@ FabricOptions UcxCarrier::options(Bulk bulk) const {
 }
 
 std::shared_ptr<Fabric> UcxCarrier::make_gpu_fabric(const DeviceFabrics::Device& device) const {
-  FabricOptions options{.interface = interface_};
+  FabricOptions options{.listening = listening_};
   options.lost = [this](int rank) { return fate(rank) != Fate::kHere; };
   options.died = [this](int rank) {
     const Fate found = fate(rank);
@@ -54,13 +56,18 @@ engine::Fate UcxCarrier::fate(int rank) const {
   return attached_ ? links_.fate(rank) : Fate::kHere;
 }
 
-std::string UcxCarrier::why_unreachable(int rank) {
-  const std::string why = fabric_->why_unreachable(rank);
-  if (why.empty()) return {};
-  return fmt::format(
-      "by UCX: {}; see that its interfaces are up (`hocket doctor`), and UCX_TLS, UCX_NET_DEVICES "
-      "and HOCKET_INTERFACE",
-      why);
+engine::ClosedWay UcxCarrier::why_unreachable(int rank) {
+  engine::ClosedWay way;
+  way.text = fabric_->why_unreachable(rank);
+  if (way.text.empty() && fabric_->is_on_trial(rank)) {
+    way = {.text = "no trial message has come from there", .is_awaited = true};
+  }
+  if (way.text.empty()) return way;
+  way.text = fmt::format(
+      "by UCX: {}; see that its interfaces are up (`hocket doctor`), that no firewall keeps the "
+      "hosts apart (HOCKET_PORTS), and UCX_TLS, UCX_NET_DEVICES and HOCKET_INTERFACE",
+      way.text);
+  return way;
 }
 
 bool UcxCarrier::flush(base::Deadline deadline) noexcept {

@@ -15,15 +15,19 @@ namespace hocket::engines::ucx {
 // See engine::Carrier.
 class UcxCarrier final : public engine::Carrier {
  public:
-  // `interface` is a name; empty: UCX chooses. Throws SystemError if UCX does not start.
-  UcxCarrier(std::shared_ptr<const UcxLibrary> library, std::string interface, Bulk bulk);
+  // Throws SystemError if UCX does not start.
+  UcxCarrier(std::shared_ptr<const UcxLibrary> library, ListenOptions listening, Bulk bulk);
 
   const std::shared_ptr<Fabric>& fabric() const noexcept { return fabric_; }
   // The separate fabrics for arrays in GPUs' memory.
   DeviceFabrics& gpu_fabrics() noexcept { return gpu_fabrics_; }
 
   void attach(engine::CarrierLinks links) override;
-  std::string why_unreachable(int rank) override;
+  void try_ways(int own_rank, const std::vector<int>& ranks) override {
+    fabric_->try_ways(own_rank, ranks);
+  }
+  bool are_ways_tried() override { return fabric_->are_ways_tried(); }
+  engine::ClosedWay why_unreachable(int rank) override;
   int event_fd() const noexcept override { return fabric_->event_fd(); }
   bool arm() noexcept override { return fabric_->arm(); }
   bool progress() noexcept override { return fabric_->progress(); }
@@ -41,7 +45,7 @@ class UcxCarrier final : public engine::Carrier {
   engine::CarrierLinks links_;  // written before `attached_`
   std::atomic<bool> attached_{false};
   const std::shared_ptr<const UcxLibrary> library_;
-  const std::string interface_;
+  const ListenOptions listening_;
   std::shared_ptr<Fabric> fabric_;
   DeviceFabrics gpu_fabrics_;
 };

@@ -72,6 +72,7 @@ void UcxPointToPoint::take(const MessageHeader& header, std::span<const std::byt
     case PacketType::kCancel:
       return take_answer(header);
     case PacketType::kCredit:
+    case PacketType::kTrial:  // no group's
       return;
   }
 }

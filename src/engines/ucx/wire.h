@@ -16,8 +16,9 @@ enum class PacketType : std::uint8_t {
   kCancel,   // the writer of message `id` cancelled it
   kCredit,   // carries only the `credit`
   kMore,     // further bytes of the eager message `number`, from `offset` on
+  kTrial,    // tries the way, before there are groups; `source` is the sender's rank in the world
 };
-inline constexpr std::uint8_t kTypes = 8;
+inline constexpr std::uint8_t kTypes = 9;
 
 struct MessageHeader {
   std::uint64_t group = 0;

@@ -57,6 +57,21 @@ std::size_t environment_word(const char* name, std::initializer_list<const char*
       "{}={} is not one of {}; correct or unset it", name, *text, fmt::join(words, ", ")));
 }
 
+PortRange port_range() {
+  const auto text = environment("HOCKET_PORTS");
+  if (!text) return {};
+  PortRange range;
+  const char* const end = text->data() + text->size();
+  const auto [rest, error] = std::from_chars(text->data(), end, range.low);
+  if (error == std::errc() && rest != end && *rest == '-') {
+    const auto [last, wrong] = std::from_chars(rest + 1, end, range.high);
+    const bool is_read = wrong == std::errc() && last == end;
+    if (is_read && range.low >= 1 && range.low <= range.high && range.high <= 65535) return range;
+  }
+  throw InvalidArgument(fmt::format(
+      "HOCKET_PORTS={} is not a range of ports as 29500-29600; correct or unset it", *text));
+}
+
 namespace {
 
 LogLevel log_level() {
@@ -147,6 +162,7 @@ Config Config::from_environment() {
   config.trace_dir = environment("HOCKET_TRACE").value_or("");
   config.audit_dir = audit_directory(config.trace_dir);
   config.interface = environment("HOCKET_INTERFACE").value_or("");
+  config.ports = port_range();
   config.silence = longest_silence();
   config.single_copy = wanted_copies();
   config.costs = environment("HOCKET_COSTS").value_or("");

@@ -42,6 +42,15 @@ struct WaitTimes {
   Duration deadlock_after = std::chrono::milliseconds(30);  // HOCKET_DEADLOCK_AFTER, likewise
 };
 
+// The ports on which a process may listen. A value; without numbers the system chooses.
+struct PortRange {
+  int low = 0;
+  int high = 0;  // included
+  bool is_set() const noexcept { return high != 0; }
+};
+// Returns the range of HOCKET_PORTS.
+PortRange port_range();
+
 // The settings of the job and of the library as a whole. Each engine reads its own settings.
 struct Config {
   LogLevel log = LogLevel::kWarning;               // HOCKET_LOG
@@ -56,6 +65,7 @@ struct Config {
   std::string audit_dir;  // HOCKET_AUDIT: where each rank writes digests of its calls' arrays
 
   std::string interface;                               // HOCKET_INTERFACE: a name or an address
+  PortRange ports;                                     // HOCKET_PORTS: "29500-29600"
   Duration silence = std::chrono::seconds(3);          // HOCKET_SILENCE, seconds
   SingleCopy single_copy = SingleCopy::kWhereQuicker;  // HOCKET_SINGLE_COPY
   std::string costs;  // HOCKET_COSTS: a file that `hocket bench --tune` wrote

@@ -67,6 +67,8 @@ constexpr std::array kRows{
     Row{"HOCKET_TRUST_NETWORK", "1: no key between hosts. Anybody on the network can join"},
     Row{"HOCKET_INTERFACE",
         "Network interface, or an address of it, for other hosts; default the way to the store"},
+    Row{"HOCKET_PORTS",
+        "Ports on which ranks listen for other hosts, low-high; default: the system chooses"},
     Row{"HOCKET_SILENCE", "Seconds after which a host that says nothing counts as lost; default 3"},
     Row{"HOCKET_SINGLE_COPY",
         "Whether ranks of a host copy from and to each other's arrays by the kernel: auto "

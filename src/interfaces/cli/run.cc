@@ -6,6 +6,7 @@
 #include "interfaces/cli/commands.h"
 #include "interfaces/cli/run/job_plan.h"
 #include "interfaces/cli/run/launcher.h"
+#include "interfaces/cli/run/meeting.h"
 
 namespace hocket::cli {
 namespace {
@@ -25,8 +26,9 @@ second one kills them. When the job is over, whichever way, everything that the 
 ends too.
 
 Exit code: 0 when all ranks exited with 0; else that of the rank that failed first, 128 + the signal
-that killed it (or that hocket itself was sent: 130 after Ctrl-C), 124 when --timeout ran out, 126
-and 127 when the program cannot be executed or found, 2 for wrong options, 1 when output was lost.
+that killed it (or that hocket itself was sent: 130 after Ctrl-C), 124 when --timeout or
+--join-timeout ran out, 126 and 127 when the program cannot be executed or found, 2 for wrong options,
+1 when output was lost or the first host's launcher has ended before all ranks had joined.
 
 Examples:
   hocket run -n 4 -- python train.py --epochs 3
@@ -47,6 +49,7 @@ struct RunArguments {
   RunOptions options;
   bool no_prefix = false;
   double timeout = 0;  // seconds; 0: none
+  double join_timeout = 300;
   double grace = 1;    // seconds
 };
 
@@ -57,10 +60,10 @@ Binding binding_from(const std::string& word) {
   throw CLI::ValidationError("--bind", "expected none, core or auto, not '" + word + "'");
 }
 
-double timeout_from(double seconds) {
+double timeout_from(const char* option, double seconds) {
   constexpr double kLongest = 1e9;
   if (seconds > 0 && seconds <= kLongest) return seconds;
-  throw CLI::ValidationError("--timeout", "expected a number of seconds above 0, at most 1e9");
+  throw CLI::ValidationError(option, "expected a number of seconds above 0, at most 1e9");
 }
 
 double grace_from(double seconds) {
@@ -75,9 +78,14 @@ int run(RunArguments& arguments) {
   if (arguments.timeout > 0) {
     options.timeout = std::chrono::milliseconds(static_cast<long long>(arguments.timeout * 1e3));
   }
+  options.join_timeout =
+      std::chrono::milliseconds(static_cast<long long>(arguments.join_timeout * 1e3));
   options.grace = std::chrono::milliseconds(static_cast<long long>(arguments.grace * 1e3));
   try {
     return launch(options);
+  } catch (const HostsMissing& error) {
+    std::fprintf(stderr, "hocket: %s\n", error.what());
+    return kExitTimeout;
   } catch (const ProgramError& error) {
     std::fprintf(stderr, "hocket: %s\n", error.what());
     return error.exit_code();
@@ -106,8 +114,8 @@ void add_run(CLI::App& app, Action& chosen) {
   command
       ->add_option_function<double>(
           "--timeout",
-          [arguments](double seconds) { arguments->timeout = timeout_from(seconds); },
-          "End the job after that time")
+          [arguments](double seconds) { arguments->timeout = timeout_from("--timeout", seconds); },
+          "End the job that long after its ranks were started")
       ->type_name("SECONDS");
   command
       ->add_option_function<double>(
@@ -120,6 +128,15 @@ void add_run(CLI::App& app, Action& chosen) {
           ->add_option(
               "--nnodes", options.nodes, "Number of hosts, with a launcher on each; default 1")
           ->type_name("N");
+  command
+      ->add_option_function<double>(
+          "--join-timeout",
+          [arguments](double seconds) {
+            arguments->join_timeout = timeout_from("--join-timeout", seconds);
+          },
+          "How long the launchers of all hosts may take to come; default 300")
+      ->type_name("SECONDS")
+      ->needs(hosts);
   command->add_option("--node-rank", options.node_rank, "Number of this host, from 0")
       ->type_name("R")
       ->needs(hosts);

@@ -293,6 +293,15 @@ class HostControl {
   int host_of(int place) const noexcept {
     return lines_[place].host.load(std::memory_order_relaxed);
   }
+  // The machine and the address of the rank at each place, for people: "on node3 (10.0.0.3:29501)".
+  // This process's own copy. Empty for this host's ranks, and in jobs of one host.
+  void set_whereabouts(std::vector<std::string> whereabouts) {
+    whereabouts_ = std::move(whereabouts);
+  }
+  std::string_view whereabouts(int place) const noexcept {
+    const auto at = static_cast<std::size_t>(place);
+    return at < whereabouts_.size() ? std::string_view(whereabouts_[at]) : std::string_view();
+  }
   // Records another host's report about the rank at `place`; wakes all ranks if it is news. `end`:
   // as waitpid says, if known. Only the network calls it.
   struct Remote {
@@ -484,6 +493,7 @@ class HostControl {
   GoneGroups* gone_groups_ = nullptr;
   os::FutexWord* network_bell_ = nullptr;
   std::function<bool()> arming_;
+  std::vector<std::string> whereabouts_;  // by place
 
   // The stripe's books; see allocate.
   std::mutex books_;

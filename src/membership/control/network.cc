@@ -88,6 +88,17 @@ std::string Network::name_of(int rank) const {
   return fmt::format("rank {} on {} ({})", rank, options_.host_names[r], options_.addresses[r]);
 }
 
+// By place; empty for this host's own ranks.
+std::vector<std::string> Network::whereabouts() const {
+  std::vector<std::string> texts(options_.places.size());
+  for (std::size_t rank = 0; rank < options_.places.size(); ++rank) {
+    if (options_.hosts[rank] == own_host()) continue;
+    texts[static_cast<std::size_t>(options_.places[rank])] =
+        fmt::format("on {} ({})", options_.host_names[rank], options_.addresses[rank]);
+  }
+  return texts;
+}
+
 // --- The thread ---------------------------------------------------------------------------------
 
 void Network::start(std::shared_ptr<HostControl> host, CarrierHooks carrier) {
@@ -95,6 +106,7 @@ void Network::start(std::shared_ptr<HostControl> host, CarrierHooks carrier) {
   carrier_ = std::move(carrier);
   told_.resize(static_cast<std::size_t>(host_->places()));
   host_->set_hosts(place_hosts_);
+  host_->set_whereabouts(whereabouts());
   for (auto& [number, peer] : peers_) {
     for (const auto& lane : peer.lanes) tell_all(*lane);
   }

@@ -18,6 +18,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -67,8 +68,11 @@ class Network {
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
 
-  // Connects with the other hosts if this rank is the first on its host. Returns the error.
-  Unreached establish(base::Deadline deadline);
+  // Connects with the other hosts if this rank is the first on its host: each tries to reach the
+  // other. Meanwhile it calls `carrier` until that returns true, for ten seconds at most. Returns
+  // the lanes' error.
+  Unreached establish(
+      base::Deadline deadline, const std::function<bool()>& carrier = [] { return true; });
   void start(std::shared_ptr<HostControl> host, CarrierHooks carrier);
   // Makes the thread look for changes in the segment.
   void notify() noexcept { wakeup_.notify(); }
@@ -78,6 +82,7 @@ class Network {
   void leave() noexcept;
 
  private:
+  class Establishing;
   using Clock = base::Deadline::Clock;
   // Another host.
   struct Peer {
@@ -104,7 +109,10 @@ class Network {
   int own_host() const noexcept;
   int host_of(const Peer& peer) const;
   std::string name_of(int rank) const;
+  std::vector<std::string> whereabouts() const;
+  std::string unreached(int rank, std::string_view why) const;
   std::unique_ptr<Lane> dial(int rank, base::Deadline deadline);
+  std::unique_ptr<Lane> make_lane(os::Fd socket);
   std::unique_ptr<rendezvous::Channel> make_channel(os::Fd socket, rendezvous::Side side);
   void accept_strangers();
   void adopt_strangers();
@@ -163,6 +171,7 @@ class Network {
   bool watches_ = false;       // whether it is there; guarded by watch_mutex_
   std::map<int, Peer> peers_;  // by host
   std::vector<std::unique_ptr<Lane>> strangers_;
+  std::vector<os::Fd> calls_;  // connections that are being made at the start
   std::shared_ptr<HostControl> host_;
   CarrierHooks carrier_;
   std::vector<int> place_hosts_;  // of each place: its host's number

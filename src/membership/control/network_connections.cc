@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <set>
 
 #include "foundation/base/interrupt.h"
 #include "foundation/os/sockets/socket.h"
@@ -27,12 +26,14 @@ namespace {
 constexpr auto kReach = std::chrono::seconds(10);  // for a host to answer at the start
 constexpr const char* kMendWay =
     "see that the hosts have a route to each other and no firewall between them (HOCKET_INTERFACE "
-    "chooses the way)";
+    "chooses the way, HOCKET_PORTS the ports)";
+constexpr auto kDialPause = milliseconds(50);
+constexpr auto kNap = milliseconds(20);
+constexpr auto kNapBesideCarrier = milliseconds(1);
 constexpr auto kStrangerTime = std::chrono::seconds(5);
 constexpr std::size_t kMostStrangers = 256;
 constexpr int kAcceptedAtOnce = 64;  // then those who are there already have their turn
 constexpr auto kAcceptPause = milliseconds(50);
-constexpr auto kDialPause = milliseconds(50);
 
 void set_user_timeout(int socket, Duration silence) noexcept {
   const auto limit =
@@ -55,9 +56,12 @@ std::unique_ptr<rendezvous::Channel> Network::make_channel(os::Fd socket, Side s
 std::unique_ptr<Lane> Network::dial(int rank, Deadline deadline) {
   const auto address = os::parse_host_port(options_.addresses[static_cast<std::size_t>(rank)]);
   if (!address) throw RendezvousError("its address is damaged");
-  return std::make_unique<Lane>(make_channel(os::connect_tcp(*address, deadline), Side::kClient),
-                                Side::kClient,
-                                options_.identity);
+  return make_lane(os::connect_tcp(*address, deadline));
+}
+
+std::unique_ptr<Lane> Network::make_lane(os::Fd socket) {
+  return std::make_unique<Lane>(
+      make_channel(std::move(socket), Side::kClient), Side::kClient, options_.identity);
 }
 
 void Network::accept_strangers() {
@@ -112,6 +116,7 @@ void Network::wait(Clock::duration longest) {
     for (const auto& lane : peer.lanes) add(*lane);
   }
   for (const auto& lane : strangers_) add(*lane);
+  for (const os::Fd& call : calls_) polls.push_back({call.get(), POLLOUT, 0});
   const auto timeout = std::chrono::ceil<milliseconds>(longest).count();
   ::poll(polls.data(), polls.size(), static_cast<int>(timeout));
   if (polls[0].revents != 0) wakeup_.take();
@@ -142,58 +147,135 @@ void Network::move_lanes() {
   adopt_strangers();
 }
 
-Unreached Network::establish(Deadline deadline) {
-  if (!is_first()) return {};
-  deadline = std::min(deadline, Deadline::in(kReach));
-  Unreached wrong;
-  std::set<int> given_up;
-  const auto call = [&](int host, Peer& peer) {
-    try {
-      peer.lanes.push_back(dial(peer.ranks.front(), deadline));
-    } catch (const Error& error) {
-      wrong = {.was_refused = true,
-               .text = fmt::format("{} cannot reach {}: {}; {}",
-                                   name_of(options_.identity.rank),
-                                   name_of(peer.ranks.front()),
-                                   error.what(),
-                                   kMendWay)};
-      given_up.insert(host);
+// The first connections of one rank; one thread. Each pair of hosts tries both directions, because
+// a firewall may let one through alone: the host with the greater number makes the lane, and the
+// other one a connection that it closes again.
+class Network::Establishing {
+ public:
+  explicit Establishing(Network& network) : network_(network) {
+    if (!network_.is_first()) return;
+    for (auto& [host, peer] : network_.peers_) {
+      ways_.push_back({.host = host, .peer = &peer, .makes_lane = host < network_.own_host()});
     }
-  };
-  // The host with the greater number calls.
-  for (auto& [host, peer] : peers_) {
-    if (host < own_host()) call(host, peer);
+    for (Way& way : ways_) call(way);
   }
-  const auto is_settled = [&](const auto& entry) {
-    return given_up.contains(entry.first) ||
-           std::any_of(entry.second.lanes.begin(), entry.second.lanes.end(), [](const auto& lane) {
-             return lane->is_open();
-           });
-  };
-  auto next_dial = Clock::now();
-  while (!std::all_of(peers_.begin(), peers_.end(), is_settled) && !deadline.has_passed()) {
-    wait(milliseconds(20));
-    move_lanes();
-    // A lane that was cut before it was open is made once more.
-    const bool may_dial = Clock::now() >= next_dial;
-    if (may_dial) next_dial = Clock::now() + kDialPause;
-    for (auto& [host, peer] : peers_) {
-      std::erase_if(peer.lanes, [](const auto& lane) { return lane->is_closed(); });
-      if (!may_dial || host > own_host() || !peer.lanes.empty() || given_up.contains(host))
-        continue;
-      call(host, peer);
+  ~Establishing() { network_.calls_.clear(); }
+  Establishing(const Establishing&) = delete;
+  Establishing& operator=(const Establishing&) = delete;
+
+  bool is_settled() const {
+    return std::ranges::all_of(ways_, [](const Way& way) { return way.is_settled(); });
+  }
+
+  void move() {
+    const bool may_call = Clock::now() >= next_call_;
+    if (may_call) next_call_ = Clock::now() + kDialPause;
+    for (Way& way : ways_) {
+      std::erase_if(way.peer->lanes, [](const auto& lane) { return lane->is_closed(); });
+      if (way.given_up) continue;
+      finish(way);
+      // A lane that was cut before it was open is made once more.
+      const bool is_lost = way.makes_lane && way.peer->lanes.empty() && way.call < 0;
+      if (is_lost && may_call) call(way);
     }
+  }
+
+  bool has_failed() const noexcept { return !wrong_.text.empty(); }
+  // Returns the error: of a way that is known to be closed, or of one that is still not there.
+  Unreached wrong() const {
+    if (has_failed()) return wrong_;
+    const auto absent =
+        std::ranges::find_if(ways_, [](const Way& way) { return !way.is_settled(); });
+    if (absent == ways_.end()) return {};
+    const std::string limit = base::in_seconds(kReach);
+    if (absent->reached) {
+      return {.was_refused = false,
+              .text = fmt::format("{} reaches {}, and has heard nothing from there within {}; {}",
+                                  network_.name_of(network_.options_.identity.rank),
+                                  network_.name_of(absent->rank()),
+                                  limit,
+                                  kMendWay)};
+    }
+    const char* other_way = absent->has_lane() ? ", and reaches this one" : "";
+    return {
+        .was_refused = true,
+        .text = network_.unreached(
+            absent->rank(), fmt::format("it took no connection within {}{}", limit, other_way))};
+  }
+
+ private:
+  // The two directions between this host and another.
+  struct Way {
+    int host = 0;
+    Peer* peer = nullptr;
+    bool makes_lane = false;  // or waits for the other host's
+    bool reached = false;     // the other host took a connection
+    bool given_up = false;
+    int call = -1;  // the descriptor of a connection that is being made
+
+    int rank() const { return peer->ranks.front(); }
+    bool has_lane() const {
+      return std::ranges::any_of(peer->lanes, [](const auto& lane) { return lane->is_open(); });
+    }
+    bool is_settled() const { return given_up || (reached && has_lane()); }
+  };
+
+  void call(Way& way) {
+    const auto address =
+        os::parse_host_port(network_.options_.addresses[static_cast<std::size_t>(way.rank())]);
+    try {
+      if (!address) throw RendezvousError("its address is damaged");
+      network_.calls_.push_back(os::begin_connect(*address));
+      way.call = network_.calls_.back().get();
+    } catch (const Error& error) {
+      give_up(way, error.what());
+    }
+  }
+
+  void finish(Way& way) {
+    if (way.call < 0) return;
+    pollfd waited{.fd = way.call, .events = POLLOUT, .revents = 0};
+    if (::poll(&waited, 1, 0) <= 0) return;
+    const auto found = std::ranges::find(network_.calls_, way.call, &os::Fd::get);
+    os::Fd socket = std::move(*found);
+    network_.calls_.erase(found);
+    way.call = -1;
+    if (const int error = os::connect_error(socket.get()); error != 0) {
+      return give_up(way, SystemError("no connection is made", error).what());
+    }
+    way.reached = true;
+    if (way.makes_lane) way.peer->lanes.push_back(network_.make_lane(std::move(socket)));
+  }
+
+  void give_up(Way& way, const char* why) {
+    way.given_up = true;
+    wrong_ = {.was_refused = true, .text = network_.unreached(way.rank(), why)};
+  }
+
+  Network& network_;
+  std::vector<Way> ways_;
+  Clock::time_point next_call_ = Clock::now() + kDialPause;
+  Unreached wrong_;
+};
+
+std::string Network::unreached(int rank, std::string_view why) const {
+  return fmt::format(
+      "{} cannot reach {}: {}; {}", name_of(options_.identity.rank), name_of(rank), why, kMendWay);
+}
+
+Unreached Network::establish(Deadline deadline, const std::function<bool()>& carrier) {
+  deadline = std::min(deadline, Deadline::in(kReach));
+  Establishing establishing(*this);
+  bool is_carried = false;
+  while (!deadline.has_passed()) {
+    is_carried = is_carried || carrier();
+    if (establishing.is_settled() && (is_carried || establishing.has_failed())) break;
+    wait(is_carried ? kNap : kNapBesideCarrier);
+    move_lanes();
+    establishing.move();
     base::throw_if_interrupted("the wait for the other hosts");
   }
-  for (const auto& entry : peers_) {
-    if (!wrong.text.empty() || is_settled(entry)) continue;
-    wrong.text = fmt::format("{} and {} could not connect within {}; {}",
-                             name_of(options_.identity.rank),
-                             name_of(entry.second.ranks.front()),
-                             base::in_seconds(kReach),
-                             kMendWay);
-  }
-  return wrong;
+  return establishing.wrong();
 }
 
 }  // namespace hocket::control

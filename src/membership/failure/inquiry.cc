@@ -158,10 +158,21 @@ std::optional<Failure> Inquiry::find_new_loss(const Awaited& awaited) {
   const bool has_gone = needed->loss.cause == Cause::kLeft || needed->loss.cause == Cause::kDied;
   const bool is_to_blame = needed->loss.blame == Loss::Blame::kItself || !has_gone || !other;
   const Lost& culprit = is_to_blame ? *needed : *other;
-  return Failure{.cause = culprit.loss.cause,
-                 .reporter = group_.rank(),
-                 .culprit = culprit.member,
-                 .sequence = awaited.sequence};
+  return loss_in(awaited, culprit.loss.cause, culprit.member);
+}
+
+// Says which call needed the member that is lost.
+Failure Inquiry::loss_in(const Awaited& awaited, Cause cause, int member) const {
+  Failure failure{
+      .cause = cause, .reporter = group_.rank(), .culprit = member, .sequence = awaited.sequence};
+  if (awaited.sequence == 0) {
+    if (awaited.message != nullptr) failure.text = describe(*awaited.message);
+  } else if (const auto own = group_.find(group_.rank(), awaited.sequence)) {
+    failure.signature = own->signature;
+  } else {
+    failure.signature.kind = awaited.kind;
+  }
+  return failure;
 }
 
 // A rank that has ended its task has no pending calls, so it will not come to a call that it has
@@ -187,10 +198,7 @@ std::optional<Failure> Inquiry::find_returned(const Awaited& awaited) const {
     if (found < 0 || (has_failed && ending_of(found) == Ending::kInOrder)) found = i;
   }
   if (found < 0) return std::nullopt;
-  return Failure{.cause = Cause::kReturned,
-                 .reporter = group_.rank(),
-                 .culprit = found,
-                 .sequence = awaited.sequence};
+  return loss_in(awaited, Cause::kReturned, found);
 }
 
 Failure Inquiry::lateness(const Awaited& awaited, Duration allowed) const {

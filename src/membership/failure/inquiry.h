@@ -26,8 +26,9 @@ std::string describe(const MessageCall& call);
 
 // The collective or message that a wait waits for. A value for the length of the wait.
 struct Awaited {
-  std::uint64_t sequence = 0;  // a collective's number; 0: a message
-  int peer = -1;               // a message's
+  std::uint64_t sequence = 0;               // a collective's number; 0: a message
+  engine::Kind kind = engine::Kind::kNone;  // of a collective that has no record yet
+  int peer = -1;                            // a message's
   const MessageCall* message = nullptr;
 };
 
@@ -77,6 +78,7 @@ class Inquiry {
  private:
   Verdict find(const Awaited& awaited);
   std::optional<control::Failure> find_new_loss(const Awaited& awaited);
+  control::Failure loss_in(const Awaited& awaited, control::Cause cause, int member) const;
   bool has_finished(const Awaited& awaited, int member) const;
   bool is_needed(const Awaited& awaited, int member, bool sudden, int living_before) const;
 

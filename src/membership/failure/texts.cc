@@ -110,6 +110,17 @@ std::vector<int> members_of(std::uint64_t bits) {
 
 int signal_of(std::optional<int> end) { return end && WIFSIGNALED(*end) ? WTERMSIG(*end) : 0; }
 
+constexpr std::string_view kGone =
+    "is gone (its process has ended, or another machine has taken its address)";
+
+// The advice for calls that do not look like calls.
+std::string_view mend_of(Kind kind) {
+  const bool is_first_use = kind == Kind::kIntraNode || kind == Kind::kInterNode;
+  return is_first_use ? "the first use of intra_node or inter_node is a call of all ranks, so let "
+                        "each rank use it; "
+                      : "";
+}
+
 std::string manner_of_end(Cause cause,
                           std::optional<int> end,
                           const std::optional<control::EndReason>& reason) {
@@ -171,6 +182,31 @@ int Texts::pid_of(int member) const {
   return group_.host().pid(group_.host_rank(member));
 }
 
+// "rank 4 (pid 4711)"; with the place of a rank of another host, and without a pid that is unknown.
+std::string Texts::name_of(int member) const {
+  std::string name = fmt::format("rank {}", member);
+  if (const int pid = pid_of(member); pid != 0) name += fmt::format(" (pid {})", pid);
+  if (is_remote(member)) {
+    const std::string_view where = group_.host().whereabouts(group_.host_rank(member));
+    if (!where.empty()) name += fmt::format(" {}", where);
+  }
+  return name;
+}
+
+bool Texts::is_remote(int member) const {
+  return member >= 0 && member < group_.size() && !group_.is_here(member);
+}
+
+// True if another host has lost this one, which is known here because the way back is open.
+bool Texts::is_way_from_here(const Failure& f) const {
+  const bool is_unheard = f.cause == Cause::kSilent || f.cause == Cause::kCut;
+  const bool is_here = f.culprit >= 0 && f.culprit < group_.size() && group_.is_here(f.culprit);
+  return is_unheard && is_here && is_remote(f.reporter);
+}
+
+// The rank that is lost, as seen from here.
+int Texts::peer_of(const Failure& f) const { return is_way_from_here(f) ? f.reporter : f.culprit; }
+
 // The way in which the rank in `failure` died, as waitpid has it. Absent if it left, or if this is
 // unknown.
 std::optional<int> Texts::end_of(const Failure& failure) const {
@@ -219,17 +255,30 @@ bool Texts::lives_on(const Failure& failure) const {
 }
 
 std::string Texts::sentence_of_loss(const Failure& f, const std::string& where) const {
+  if (is_way_from_here(f)) {
+    return fmt::format(
+        "{} cannot hear rank {}, of this host, any more, though it is heard here: the way there is "
+        "cut, "
+        "while it was needed {}; see the network and its firewalls, and start the job again or go "
+        "on "
+        "without it",
+        name_of(f.reporter),
+        f.culprit,
+        where);
+  }
   const auto reason = reason_of(f);
   const auto end = reason || f.cause != Cause::kLeft ? end_of(f) : exit_of(f);
   const bool lives = !reason && !end && lives_on(f);
   const bool returned = !reason && f.cause == Cause::kReturned;
+  // A refused connection is all that a host without a living rank tells.
+  const bool is_gone = f.cause == Cause::kDied && !end && !reason && is_remote(f.culprit);
   return fmt::format(
-      "rank {} (pid {}) {}{} while it was needed {}; see its own output, and {}",
-      f.culprit,
-      pid_of(f.culprit),
-      manner_of_end(f.cause, end, reason),
+      "{} {}{} while it was needed {}; {}see its own output, and {}",
+      name_of(f.culprit),
+      is_gone ? std::string(kGone) : manner_of_end(f.cause, end, reason),
       lives ? " (its process still runs: it has closed its world, or is about to end)" : "",
       where,
+      mend_of(f.signature.kind),
       lives      ? "close a world only after the last call of all ranks"
       : returned ? "have each rank return only after the last call of all"
                  : "start the job again or go on without it");
@@ -285,10 +334,25 @@ std::string Texts::sentence_of_deadlock(const Failure& f) const {
       f.text);
 }
 
+// The call that a failure ended, as far as it is known: "in all_reduce #3 on world".
+std::string Texts::place_of(const Failure& f) const {
+  if (!is_loss(f.cause)) {
+    return f.sequence == 0 ? fmt::format("on {}", communicator_)
+                           : fmt::format("in call #{} on {}", f.sequence, communicator_);
+  }
+  if (f.sequence == 0) {
+    return f.text.empty() ? fmt::format("on {}", communicator_)
+                          : fmt::format("in rank {}'s {} on {}", f.reporter, f.text, communicator_);
+  }
+  if (f.signature.kind == Kind::kNone) {
+    return fmt::format("in call #{} on {}", f.sequence, communicator_);
+  }
+  const std::string text = engine::describe(f.signature);
+  return fmt::format("in {} #{} on {}", text.substr(0, text.find(' ')), f.sequence, communicator_);
+}
+
 std::string Texts::sentence(const Failure& f) const {
-  const std::string where = f.sequence == 0
-                                ? fmt::format("on {}", communicator_)
-                                : fmt::format("in call #{} on {}", f.sequence, communicator_);
+  const std::string where = place_of(f);
   switch (f.code()) {
     case ErrorCode::kPeerDied:
       return sentence_of_loss(f, where);
@@ -319,7 +383,7 @@ Status Texts::base_status(const Failure& f) const {
                 .communicator = communicator_,
                 .sequence = f.sequence,
                 .rank = group_.rank(),
-                .peer = f.culprit};
+                .peer = peer_of(f)};
   if (f.signature.kind != Kind::kNone) status.operation = engine::name_of(f.signature.kind);
   return status;
 }
@@ -331,8 +395,8 @@ void Texts::raise_lateness(const Failure& f) const {
   std::vector<std::string> seen;
   for (const int i : missing) {
     calls.push_back(last_call(i));
-    seen.push_back(fmt::format(
-        "rank {} (pid {}) last seen in {}{}", i, pid_of(i), calls.back().call, standstill_of(i)));
+    seen.push_back(
+        fmt::format("{} last seen in {}{}", name_of(i), calls.back().call, standstill_of(i)));
   }
   const std::string what = f.sequence == 0 ? fmt::format("rank {}'s {}", f.reporter, f.text)
                                            : fmt::format("{} on {} did not finish within {}",
@@ -351,7 +415,9 @@ void Texts::raise(const Failure& f) const {
   switch (f.code()) {
     case ErrorCode::kPeerDied: {
       Status status = base_status(f);
-      throw PeerDied(std::move(status), f.culprit, pid_of(f.culprit), signal_of(end_of(f)));
+      const int peer = peer_of(f);
+      const int signal = peer == f.culprit ? signal_of(end_of(f)) : 0;
+      throw PeerDied(std::move(status), peer, pid_of(peer), signal);
     }
     case ErrorCode::kMismatch:
       throw Mismatch(base_status(f),

@@ -37,6 +37,7 @@ class Texts {
 
  private:
   Status base_status(const control::Failure& failure) const;
+  std::string place_of(const control::Failure& failure) const;
   std::string sentence(const control::Failure& failure) const;
   std::string sentence_of_loss(const control::Failure& failure, const std::string& where) const;
   std::string sentence_of_difference(const control::Failure& failure,
@@ -44,6 +45,10 @@ class Texts {
   std::string sentence_of_deadlock(const control::Failure& failure) const;
   [[noreturn]] void raise_lateness(const control::Failure& failure) const;
   int pid_of(int member) const;
+  std::string name_of(int member) const;
+  bool is_remote(int member) const;
+  bool is_way_from_here(const control::Failure& failure) const;
+  int peer_of(const control::Failure& failure) const;
   std::string standstill_of(int member) const;
   std::optional<int> end_of(const control::Failure& failure) const;
   std::optional<control::EndReason> reason_of(const control::Failure& failure) const;

@@ -45,7 +45,8 @@ def told(tmp_path, end, call, third="stays", hosts="one", launcher=("--keep-goin
 
 def assert_blamed(text, end, words=""):
     words = words or {**ENDS, **IN_ORDER}[end]
-    assert re.match(r"PeerDied of 1: rank 1 \(pid \d+\) " + re.escape(words), text), text
+    place = r"(on \S+ \([\d.:]+\) )?"  # of a rank of another host
+    assert re.match(r"PeerDied of 1: rank 1 \(pid \d+\) " + place + re.escape(words), text), text
     assert ("close a world only" in text) <= (end in IN_ORDER), text
 
 
@@ -75,7 +76,7 @@ def test_another_rank_leaves_in_good_order(tmp_path, end, third):
 def test_between_hosts(tmp_path, end):
     if ctypes.util.find_library("ucp") is None:
         pytest.skip("there is no UCX here")
-    words = "died" if end == "kill" else ""  # no other rank of its host could say how
+    words = "is gone (its process has ended" if end == "kill" else ""  # no other rank of its host could say how
     for third in ("after", "before"):
         assert_blamed(told(tmp_path, end, "recv", third, "each"), end, words)
 

@@ -69,7 +69,7 @@ def test_a_launcher_whose_other_host_is_absent_says_so(tmp_path, node):
     (tmp_path / "key").chmod(0o600)
     job = hocket_command.start(
         "run", "-n", 1, "--nnodes", 2, "--node-rank", node, "--rendezvous", free_address(), "--key",
-        str(tmp_path / "key"), "--timeout", 13, "--", "true", env=environment(),
+        str(tmp_path / "key"), "--join-timeout", 13, "--", "true", env=environment(),
     )
     _, errors = job.communicate(timeout=WATCHDOG)
     assert job.returncode != 0

@@ -41,7 +41,8 @@ if deed:
         time.sleep(0.005)
     began = time.monotonic()
     try:
-        comm.all_reduce(np.zeros(10), timeout=30)
+        for _ in range(100 if deed == "loop" else 1):
+            comm.all_reduce(np.zeros(10), timeout=30)
         print("no error", flush=True)
     except hocket.Error as error:
         text = str(error).replace(chr(10), " ")
@@ -108,6 +109,24 @@ for call, array in ((all_reduce, x), (all_gather, wanted), (broadcast, x)):
 """
 
 
+LISTENS = r"""
+import hocket
+
+def listening():  # the ports of this host, which has a network of its own
+    for family in ("tcp", "tcp6"):
+        with open("/proc/net/" + family) as table:
+            for line in list(table)[1:]:
+                address, _, state = line.split()[1:4]
+                if state == "0A":
+                    yield int(address.rsplit(":", 1)[1], 16)
+
+comm = hocket.init(timeout=60)
+comm.barrier()
+print("listens", *sorted(listening()), flush=True)
+comm.barrier()
+"""
+
+
 def missing():
     if os.geteuid() != 0:
         return "needs root, for network namespaces"
@@ -157,6 +176,12 @@ class Network:
         for way in ("from", "to"):
             ip("-n", f"{self.name}-r", "rule", "add", way, f"10.77.{host}.0/24", "blackhole")
 
+    def block(self, source, target, ports):
+        """A firewall in one direction: no connection from there to these ports."""
+        rule = ["ipproto", "tcp", "dport", f"{ports[0]}-{ports[-1]}", "blackhole"]
+        ip("-n", f"{self.name}-r", "rule", "add", "from", f"10.77.{source}.0/24",
+           "to", f"10.77.{target}.0/24", *rule)
+
     def close(self):
         for end in [*range(self.hosts), "r"]:
             subprocess.run(["ip", "netns", "delete", f"{self.name}-{end}"], capture_output=True)
@@ -172,16 +197,19 @@ def network():
 class Job:
     """One launcher a host, with `ranks` each, or as many as `ranks` says of each."""
 
-    def __init__(self, network, folder, hosts, ranks, options=(), program=PROGRAM, **environment):
-        key = folder / "job.key"
-        subprocess.run([HOCKET, "key", str(key)], check=True, capture_output=True)
+    def __init__(self, network, folder, hosts, ranks, options=(), program=PROGRAM, keys=False,
+                 **environment):
+        """`keys`: each launcher has a key of its own."""
+        files = [folder / f"job{i}.key" for i in range(hosts if keys else 1)]
+        for key in files:
+            subprocess.run([HOCKET, "key", str(key)], check=True, capture_output=True)
         self.go = folder / "go"
         counts = [ranks] * hosts if isinstance(ranks, int) else ranks
         environment = {**os.environ, "GO": str(self.go), **environment}
         self.launchers = [
             subprocess.Popen(
                 ["ip", "netns", "exec", f"{network.name}-{i}", HOCKET, "run", "-n", str(counts[i]),
-                 "--nnodes", str(hosts), "--node-rank", str(i), "--key", str(key),
+                 "--nnodes", str(hosts), "--node-rank", str(i), "--key", str(files[i % len(files)]),
                  "--rendezvous", f"10.77.0.2:{PORT}", "--timeout", "90", *options,
                  "--", sys.executable, "-c", program],
                 env=environment, text=True, stdout=open(folder / f"out{i}", "w+"),
@@ -340,6 +368,34 @@ def test_of_a_cut_network_the_greater_part_goes_on(network, tmp_path, lost):
     assert there.count("refused") == 2 and there.count("not the greater part") == 2, text
 
 
+def test_a_host_that_is_heard_no_longer_is_told_by_whom(network, tmp_path):
+    """What host 0 sends is lost, and what host 1 sends arrives."""
+    job = Job(network, tmp_path, hosts=2, ranks=1, DEED="loop", HOCKET_SILENCE="1")
+    job.await_text("ready", 2)
+    ip("-n", f"{network.name}-r", "rule", "add", "from", "10.77.0.0/24", "to", "10.77.1.0/24", "blackhole")
+    job.go.touch()
+    _, text = job.finish()
+    assert text.count("PeerDied") == 2, text
+    here, there = (output.read_text().split("PeerDied")[1] for output in job.outputs)
+    assert "rank 0 (pid" in there and "(10.77.0.2:" in there, text
+    assert "rank 1 (pid" in here and "(10.77.1.2:" in here, text
+    assert "rank 0 (pid" not in here, text
+    for words in (here, there):
+        assert "in all_reduce #" in words, text
+
+
+def test_an_address_that_another_machine_has_taken_is_no_death(network, tmp_path):
+    job = Job(network, tmp_path, hosts=2, ranks=1, DEED="taken", HOCKET_SILENCE="1")
+    job.await_text("ready", 2)
+    ip("-n", f"{network.name}-r", "addr", "add", "10.77.1.2/32", "dev", f"v{os.getpid()}r0")
+    job.go.touch()
+    _, text = job.finish()
+    here = job.outputs[0].read_text().split("PeerDied")[1]
+    assert "rank 1 (pid" in here and "(10.77.1.2:" in here, text
+    assert "another machine has taken its address" in here or "has fallen silent" in here, text
+    assert " died" not in here, text
+
+
 def test_of_two_halves_the_one_with_the_first_rank_goes_on(network, tmp_path):
     job = Job(network, tmp_path, hosts=2, ranks=2, DEED="cut", REBUILD="1", HOCKET_SILENCE="1")
     job.await_text("ready", 4)
@@ -359,6 +415,100 @@ def test_hosts_that_cannot_reach_each_other_are_both_named(network, tmp_path):
     named = [line for line in text.splitlines()
              if "cannot reach" in line and "10.77.1.2:" in line and "10.77.2.2:" in line]
     assert len(named) >= 3, text
+
+
+def add_bridge(network, host, kind):
+    """An interface as Docker makes it: of the same name and address on each host."""
+    name = f"{network.name}-{host}"
+    port = "port0" if kind == "bridge" else "docker0"
+    ip("-n", name, "link", "add", port, "type", "veth", "peer", "name", "inner0")
+    if kind == "bridge":  # it is up once something is attached to it
+        ip("-n", name, "link", "add", "docker0", "type", "bridge")
+        ip("-n", name, "link", "set", port, "master", "docker0")
+    ip("-n", name, "addr", "add", "172.17.0.1/16", "dev", "docker0")
+    for link in {port, "inner0", "docker0"}:
+        ip("-n", name, "link", "set", link, "up")
+
+
+@pytest.mark.parametrize("kind", ["veth", "bridge"])
+@pytest.mark.parametrize("settings", [{}, {"UCX_TLS": "tcp"}, {"UCX_NET_DEVICES": "{own}"}],
+                         ids=["plain", "tcp", "devices"])
+def test_a_bridge_with_one_address_on_all_hosts_is_no_way_between_them(network, tmp_path, kind, settings):
+    for host in range(2):
+        add_bridge(network, host, kind)
+    # Of the hosts' own interfaces, UCX leaves out those that are not there.
+    own = ",".join(f"v{os.getpid()}h{host}" for host in range(2))
+    environment = {name: value.format(own=own) for name, value in settings.items()}
+    codes, text = Job(network, tmp_path, hosts=2, ranks=2, **environment).finish()
+    assert codes == [0, 0], text
+    assert text.count("hosts [0, 0, 1, 1] 2 2") == 4, text
+
+
+PORTS = range(31000, 31032)
+
+
+@pytest.mark.parametrize("ranks", [1, 4])
+def test_ranks_listen_on_the_ports_that_they_are_given(network, tmp_path, ranks):
+    codes, text = Job(network, tmp_path, hosts=2, ranks=ranks, program=LISTENS,
+                      HOCKET_PORTS=f"{PORTS[0]}-{PORTS[-1]}").finish()
+    assert codes == [0, 0], text
+    heard = [[int(port) for port in line.split()] for line in re.findall("listens (.*)", text)]
+    assert len(heard) == 2 * ranks, text
+    for ports in heard:
+        assert set(ports) <= {*PORTS, PORT}, text
+        # A lane's and UCX's.
+        assert len(set(ports) - {PORT}) == 2 * ranks, text
+
+
+def refused_ways(text, source, target):
+    """The errors that name both ends."""
+    return [line for line in text.splitlines()
+            if "RendezvousError" in line and f"10.77.{source}.2:" in line and f"10.77.{target}.2:" in line]
+
+
+@pytest.mark.parametrize("hosts, ranks, source, target",
+                         [(2, 1, 0, 1), (2, 1, 1, 0), (2, 3, 0, 1), (2, 3, 1, 0), (3, 2, 1, 2), (3, 2, 2, 1)])
+def test_a_firewall_in_one_direction_is_found_before_the_first_call(
+        network, tmp_path, hosts, ranks, source, target):
+    network.block(source, target, PORTS)
+    codes, text = Job(network, tmp_path, hosts=hosts, ranks=ranks,
+                      HOCKET_PORTS=f"{PORTS[0]}-{PORTS[-1]}").finish()
+    assert all(code != 0 for code in codes), text
+    assert len(refused_ways(text, source, target)) == hosts * ranks, text
+    ways = refused_ways(text, source, target)
+    assert all(f"10.77.{source}.2:" in way.split("cannot reach")[0] for way in ways), text
+    assert "PeerDied" not in text, text
+
+
+def test_each_carrier_is_tried_before_the_first_call(network, tmp_path):
+    """The lanes' ports are open, and UCX's are not."""
+    own = range(31100, 31132)
+    for source, target in ((0, 1), (1, 0)):
+        network.block(source, target, own)
+    codes, text = Job(network, tmp_path, hosts=2, ranks=2, HOCKET_PORTS=f"{PORTS[0]}-{PORTS[-1]}",
+                      UCX_TCP_PORT_RANGE=f"{own[0]}-{own[-1]}").finish()
+    assert all(code != 0 for code in codes), text
+    assert len(refused_ways(text, 0, 1)) == 4 and "by UCX" in text, text
+    assert "PeerDied" not in text, text
+
+
+@pytest.mark.parametrize("ports", ["31000-31000", "31000-31002"])
+def test_too_few_ports_are_an_error_that_names_them(network, tmp_path, ports):
+    codes, text = Job(network, tmp_path, hosts=2, ranks=2, program=LISTENS,
+                      HOCKET_PORTS=ports).finish()
+    assert all(code != 0 for code in codes), text
+    low, high = ports.split("-")
+    assert text.count(f"no port from {low} to {high} is free") >= 4, text
+
+
+def test_a_wrong_key_is_told_on_both_hosts(network, tmp_path):
+    job = Job(network, tmp_path, hosts=2, ranks=1, keys=True)
+    job.launchers[1].wait(timeout=60)
+    job.await_text("a process on 10.77.1.2 came to the store at 10.77.0.2", 1)
+    job.launchers[0].send_signal(signal.SIGINT)
+    codes, text = job.finish()
+    assert codes[0] == 128 + signal.SIGINT and codes[1] != 0, text
+    assert "do not share a key" in job.outputs[1].read_text(), text
 
 
 def test_a_launcher_without_what_it_needs_says_so(tmp_path):

@@ -451,7 +451,7 @@ if os.environ["HOCKET_RANK"] != "1": hocket.init()
 """
     done = hocket_command.run("run", "-n", 3, *python(script))
     assert done.returncode == 1
-    assert done.stderr.count("RendezvousError: rank 1 of 3 exited with code 0 before it had joined") == 2
+    assert done.stderr.count("RendezvousError: rank 1 of 3 exited with code 0 before all ranks had joined") == 2
 
 
 def test_ranks_that_ignore_sigterm_are_killed():

@@ -91,8 +91,11 @@ std::optional<Interface> find_interface(const std::string& name_or_address) {
     if ((each->ifa_flags & IFF_UP) == 0 || each->ifa_addr == nullptr) continue;
     Interface interface { .name = each->ifa_name, .address = text_of(*each->ifa_addr) };
     if (interface.address.empty()) continue;
+    const bool is_asked_for = interface.name == name_or_address;
+    // Further addresses of an interface may have labels: "eth0:1".
+    interface.name.resize(std::min(interface.name.find(':'), interface.name.size()));
     if (interface.address == name_or_address) return interface;
-    if (interface.name != name_or_address) continue;
+    if (!is_asked_for) continue;
     const bool is_v4 = each->ifa_addr->sa_family == AF_INET;
     if (!found || is_v4) found = std::move(interface);
     if (is_v4) break;

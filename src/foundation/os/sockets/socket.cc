@@ -55,14 +55,23 @@ int finish_connect(const Fd& socket, const HostPort& address, base::Deadline dea
                     "that no firewall drops its packets",
                     to_string(address)));
   }
-  int error = 0;
-  socklen_t size = sizeof error;
-  if (::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) return errno;
-  return error;
+  return connect_error(socket.get());
 }
 
 bool is_transient(int error) noexcept {
   return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
+}
+
+std::string host_of(const sockaddr_storage& address) {
+  char text[INET6_ADDRSTRLEN] = {};
+  if (address.ss_family == AF_INET) {
+    ::inet_ntop(
+        AF_INET, &reinterpret_cast<const sockaddr_in&>(address).sin_addr, text, sizeof text);
+  } else if (address.ss_family == AF_INET6) {
+    ::inet_ntop(
+        AF_INET6, &reinterpret_cast<const sockaddr_in6&>(address).sin6_addr, text, sizeof text);
+  }
+  return text;
 }
 
 int port_of(const sockaddr_storage& address) {
@@ -177,15 +186,14 @@ bool is_loopback_connection(int socket) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
   if (::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0) return false;
-  char text[INET6_ADDRSTRLEN] = {};
-  if (address.ss_family == AF_INET) {
-    ::inet_ntop(
-        AF_INET, &reinterpret_cast<const sockaddr_in&>(address).sin_addr, text, sizeof text);
-  } else if (address.ss_family == AF_INET6) {
-    ::inet_ntop(
-        AF_INET6, &reinterpret_cast<const sockaddr_in6&>(address).sin6_addr, text, sizeof text);
-  }
-  return is_loopback(text);
+  return is_loopback(host_of(address));
+}
+
+std::string peer_host(int socket) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0) return {};
+  return host_of(address);
 }
 
 int local_port(int socket) {
@@ -222,6 +230,23 @@ Fd connect_tcp(const HostPort& address, base::Deadline deadline) {
     if (error == 0) return socket;
   }
   throw SystemError("cannot connect to " + to_string(address), error);
+}
+
+Fd begin_connect(const HostPort& address) {
+  const AddressList addresses = resolve(address, AI_NUMERICHOST);
+  Fd socket = make_socket(*addresses);
+  if (!socket) throw SystemError("cannot make a socket", errno);
+  const int connected = ::connect(socket.get(), addresses->ai_addr, addresses->ai_addrlen);
+  if (connected != 0 && errno != EINPROGRESS && errno != EINTR) {
+    throw SystemError("cannot connect to " + to_string(address), errno);
+  }
+  return socket;
+}
+
+int connect_error(int socket) {
+  int error = 0;
+  socklen_t size = sizeof error;
+  return ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
 }
 
 void set_no_delay(int socket) noexcept {

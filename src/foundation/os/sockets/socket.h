@@ -43,9 +43,16 @@ Fd listen_tcp(const HostPort& address);
 // Return the port that a socket, or its peer, is bound to.
 int local_port(int socket);
 int peer_port(int socket);
+// Returns the address of a connection's other end, without its port. Empty if there is none.
+std::string peer_host(int socket);
 // Tries each of the host's addresses once, and sets TCP_NODELAY. Throws SystemError with the last
 // error, or RendezvousError at the deadline or for an unknown name.
 Fd connect_tcp(const HostPort& address, base::Deadline deadline);
+// Begins a connection to a numeric address, which is made once the socket is writable. Throws
+// SystemError, and RendezvousError for a name.
+Fd begin_connect(const HostPort& address);
+// Returns the error of a connection that `begin_connect` began, or 0.
+int connect_error(int socket);
 // Makes small messages leave at once.
 void set_no_delay(int socket) noexcept;
 // Acknowledges the received data now, instead of after about 40 ms. It has no lasting effect.

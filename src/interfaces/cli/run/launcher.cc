@@ -14,7 +14,9 @@
 #include "hocket/run_clock.h"
 #include "hocket/store.h"
 #include "interfaces/cli/address.h"
+#include "interfaces/cli/commands.h"
 #include "interfaces/cli/run/environment_block.h"
+#include "interfaces/cli/run/first_host.h"
 #include "interfaces/cli/run/guardian.h"
 #include "interfaces/cli/run/job_plan.h"
 #include "interfaces/cli/run/job_state.h"
@@ -56,10 +58,11 @@ class Launcher {
     const auto metrics = serve_metrics();
     const std::string address = store_ ? store_->address() : options_.rendezvous;
     tell_verbosely("the store is on {}, the guardian is pid {}", address, guardian_.pid());
-    if (options_.timeout) time_limit_ = Clock::now() + *options_.timeout;
     if (options_.nodes > 1 && store_) {
-      if (const auto code = meet(address)) return without_ranks(*code);
+      if (const auto code = meet()) return without_ranks(*code);
     }
+    if (!store_) first_host_.emplace(options_, key_, job_, size_);
+    if (options_.timeout) time_limit_ = Clock::now() + *options_.timeout;
     tell_verbosely("ranks {} to {} of {}", first_rank_, first_rank_ + options_.ranks - 1, size_);
     guardian_.start(address, size_);
     while (!all_ended_) turn();
@@ -67,6 +70,8 @@ class Launcher {
     report_culprit();
     tell_verbosely("the job ended, exit code {}", exit_code());
     output_.writers_are_gone();
+    if (options_.nodes > 1 && store_) tell_end(options_, key_, job_, exit_code() != 0);
+    first_host_.reset();
     while (output_.is_open()) turn();
     return told_what_was_lost() && exit_code() == 0 ? 1 : exit_code();
   }
@@ -108,8 +113,8 @@ class Launcher {
 
   // On host 0: waits for the launchers of the other hosts. Returns an exit code if a signal asks
   // for the end meanwhile; no rank has been started then.
-  std::optional<int> meet(const std::string& address) {
-    Meeting meeting(options_, key_, job_, address);
+  std::optional<int> meet() {
+    Meeting meeting(options_, key_, job_, *store_);
     for (;;) {
       if (const auto layout = meeting.look()) {
         size_ = layout->size;
@@ -127,12 +132,6 @@ class Launcher {
         if (number == SIGTSTP || number == SIGUSR1 || number == SIGUSR2) continue;
         tell("{}: no rank has been started", signal_name(number));
         return 128 + number;
-      }
-      if (time_limit_ && Clock::now() >= *time_limit_) {
-        time_limit_.reset();
-        tell("the time limit of {} s is over; other hosts have not come, and no rank was started",
-             std::chrono::duration<double>(*options_.timeout).count());
-        return kExitTimeout;
       }
     }
   }
@@ -155,13 +154,25 @@ class Launcher {
   // Waits for an event, and handles it.
   void turn() {
     std::vector<pollfd> wait{{all_ended_ ? -1 : guardian_.fd(), POLLIN, 0},
-                             {signals_.get(), POLLIN, 0}};
+                             {signals_.get(), POLLIN, 0},
+                             {first_host_ ? first_host_->fd() : -1, POLLIN, 0}};
     output_.add_to(wait);
     ::poll(wait.data(), wait.size(), milliseconds_to_next_event());
-    output_.move(std::span(wait).subspan(2));
+    output_.move(std::span(wait).subspan(3));
+    if (wait[2].revents != 0) lost_first_host();
     if (wait[1].revents != 0) take_signals();
     if (wait[0].revents != 0) take_reports();
     look_at_the_clock();
+  }
+
+  // Ranks that have not joined would search for the store until their patience ends.
+  void lost_first_host() {
+    const std::string why = first_host_->why();
+    first_host_.reset();
+    if (all_ended_ || ending_by_wish_) return;
+    tell("{}; ending {} ranks", why, state_.living());
+    ending_by_wish_ = kExitFailure;
+    end_ranks();
   }
 
   void take_reports() {
@@ -376,6 +387,7 @@ class Launcher {
   std::string job_;
   Fd signals_;
   Guardian guardian_;
+  std::optional<FirstHost> first_host_;  // on the other hosts, while the ranks may not have joined
 
   bool all_ended_ = false;
   bool guardian_lost_ = false;

@@ -25,7 +25,9 @@ struct RunOptions {
   std::string trace_dir;    // likewise
   std::string audit_dir;    // likewise
   std::string metrics;      // where they are served; likewise
-  std::optional<std::chrono::milliseconds> timeout;
+  std::optional<std::chrono::milliseconds> timeout;  // of the job, since its ranks were started
+  // Time for the launchers of all hosts to come.
+  std::chrono::milliseconds join_timeout = std::chrono::seconds(300);
   // Time that ranks have to end by themselves once another has failed. They know within
   // milliseconds, and need time to raise an error or save data.
   std::chrono::milliseconds grace{1000};

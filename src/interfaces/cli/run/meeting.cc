@@ -17,29 +17,29 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr milliseconds kPatience = seconds(300);
 // For others to read a refusal, and for host 0 to say who is missing before others lose patience.
 constexpr milliseconds kFarewell = seconds(2);
 constexpr milliseconds kGrace = seconds(10);
 constexpr milliseconds kSilentWait = seconds(10);
 constexpr const char* kLayout = "launcher/layout";
+constexpr const char* kAbsent = "launcher/absent";
 constexpr const char* kInformed = "launcher/informed";
+constexpr const char* kYes = "yes";
+constexpr const char* kNo = "no";
+constexpr const char* kLate = "late";
 
 std::string name_of(int host) { return fmt::format("launcher/{}", host); }
-
-milliseconds patience(const RunOptions& options) {
-  return std::min(kPatience, options.timeout.value_or(kPatience));
-}
 
 std::shared_ptr<Store> connect(const RunOptions& options,
                                const Key& key,
                                const std::string& job,
-                               const std::string& address) {
-  return connect_store({.address = address,
+                               StoreRole role) {
+  return connect_store({.address = options.rendezvous,
                         .key = key,
                         .job = job,
-                        .role = StoreRole::kObserver,
-                        .timeout = patience(options)});
+                        .rank = options.node_rank,
+                        .role = role,
+                        .timeout = options.join_timeout});
 }
 
 // Announces this launcher's options, and thereby claims its host's number.
@@ -69,20 +69,36 @@ int read_announcement(const Bytes& bytes, int host, int nodes, std::string& prob
   return ranks;
 }
 
+// Says for whom this launcher waits.
+void tell_absent(Store& store, const RunOptions& options) {
+  const auto absent = store.try_get(kAbsent);
+  std::fprintf(stderr,
+               "hocket: still waiting for the launchers of the other hosts to come to %s%s%s\n",
+               options.rendezvous.c_str(),
+               absent ? ": --node-rank " : "",
+               absent ? to_string(*absent).c_str() : "");
+}
+
 // Reports after a while for which hosts it waits.
 Bytes get_layout(Store& store, const RunOptions& options) {
-  const milliseconds longest = patience(options) + kGrace;
-  if (longest > kSilentWait) {
-    try {
-      return store.get(kLayout, kSilentWait);
-    } catch (const RendezvousError&) {
-      // A store that is gone is found out once more, below.
-    }
-    std::fprintf(stderr,
-                 "hocket: still waiting for the launchers of the other hosts to come to %s\n",
-                 options.rendezvous.c_str());
+  const auto began = RunClock::now();
+  const milliseconds longest = options.join_timeout + kGrace;
+  try {
+    return store.get(kLayout, std::min(longest, kSilentWait));
+  } catch (const RendezvousError&) {
+    if (RunClock::now() - began < kSilentWait) throw;  // the store is gone
   }
-  return store.get(kLayout, std::max(longest - kSilentWait, milliseconds(1)));
+  tell_absent(store, options);
+  try {
+    return store.get(kLayout, std::max(longest - kSilentWait, milliseconds(1)));
+  } catch (const RendezvousError&) {
+    if (RunClock::now() - began < longest) throw;
+    throw HostsMissing(
+        fmt::format("host 0's launcher, at {}, has not said within {} s which ranks are "
+                    "this host's; see its output",
+                    options.rendezvous,
+                    longest.count() / 1000));
+  }
 }
 
 Layout layout_of(const std::vector<int>& ranks, int host) {
@@ -93,20 +109,26 @@ Layout layout_of(const std::vector<int>& ranks, int host) {
 }  // namespace
 
 Layout ask_for_layout(const RunOptions& options, const Key& key, const std::string& job) {
-  const auto store = connect(options, key, job, options.rendezvous);
-  announce(*store, options);
+  // While it is connected, host 0's launcher knows that this one is there.
+  const auto presence = connect(options, key, job, StoreRole::kLauncher);
+  const auto store = connect(options, key, job, StoreRole::kObserver);
+  try {
+    announce(*store, options);
+  } catch (const InvalidArgument&) {
+    presence->close();  // the launcher that has the number is there
+    throw;
+  }
   const std::string said = to_string(get_layout(*store, options));
   std::istringstream words(said);
   std::string verdict;
   words >> verdict;
-  if (verdict == "no") {
-    store->add(kInformed, 1);
-    store->close();
-    throw InvalidArgument(said.substr(verdict.size() + 1));
-  }
+  if (verdict != kYes) store->add(kInformed, 1);
+  presence->close();
+  store->close();
+  if (verdict == kNo) throw InvalidArgument(said.substr(verdict.size() + 1));
+  if (verdict == kLate) throw HostsMissing(said.substr(verdict.size() + 1));
   std::vector<int> ranks;
   for (int each = 0; words >> each;) ranks.push_back(each);
-  store->close();
   // Only who has a number that host 0 does not know of has not been compared by it.
   if (ranks.size() != static_cast<std::size_t>(options.nodes)) {
     throw InvalidArgument(
@@ -120,11 +142,13 @@ Layout ask_for_layout(const RunOptions& options, const Key& key, const std::stri
 Meeting::Meeting(const RunOptions& options,
                  const Key& key,
                  const std::string& job,
-                 const std::string& address)
-    : store_(connect(options, key, job, address)),
+                 StoreServer& server)
+    : server_(server),
+      store_(connect(options, key, job, StoreRole::kObserver)),
       ranks_(static_cast<std::size_t>(options.nodes)),
+      patience_(options.join_timeout),
       silent_until_(RunClock::now() + kSilentWait),
-      limit_(RunClock::now() + kPatience) {
+      limit_(RunClock::now() + patience_) {
   announce(*store_, options);
 }
 
@@ -136,45 +160,83 @@ std::optional<Layout> Meeting::look() {
     if (!said) continue;
     ranks_[host] =
         read_announcement(*said, static_cast<int>(host), static_cast<int>(ranks_.size()), problem);
-    if (!problem.empty()) refuse(problem);
+    if (problem.empty()) continue;
+    tell_refusal(kNo, problem);
+    throw InvalidArgument(problem);
   }
+  require_launchers();
   if (std::ranges::count(ranks_, 0) == 0) {
-    store_->set(kLayout, as_bytes(fmt::format("yes {}", fmt::join(ranks_, " "))));
+    for (std::size_t host = 1; host < ranks_.size(); ++host) {
+      const Layout layout = layout_of(ranks_, static_cast<int>(host));
+      server_.launcher_starts(static_cast<int>(host), layout.first_rank, ranks_[host], layout.size);
+    }
+    store_->set(kLayout, as_bytes(fmt::format("{} {}", kYes, fmt::join(ranks_, " "))));
     return layout_of(ranks_, 0);
   }
-  if (RunClock::now() >= limit_) refuse(absent(kPatience));
-  return std::nullopt;
+  note_absent();
+  if (RunClock::now() < limit_) return std::nullopt;
+  const std::string late = text_of_absent(patience_);
+  tell_refusal(kLate, late);
+  throw HostsMissing(late);
+}
+
+// One that has come may have ended since.
+void Meeting::require_launchers() {
+  for (const int host : server_.lost_launchers()) {
+    const auto at = static_cast<std::size_t>(host);
+    if (at >= ranks_.size() || ranks_[at] == 0) continue;
+    const std::string why = fmt::format(
+        "the launcher of host {} came, and was killed or cut off before the others had "
+        "come; start all of them anew",
+        host);
+    tell_refusal(kLate, why);
+    throw HostsMissing(why);
+  }
+}
+
+// Whoever waits with this launcher can then say for whom.
+void Meeting::note_absent() {
+  std::string text = fmt::format("{}", fmt::join(absent(), ", "));
+  if (text == told_absent_) return;
+  store_->set(kAbsent, as_bytes(text));
+  told_absent_ = std::move(text);
 }
 
 std::string Meeting::long_wait() {
   if (RunClock::now() < silent_until_) return {};
   silent_until_ = RunClock::time_point::max();
-  return "still waiting: " + absent(kSilentWait);
+  return "still waiting: " + text_of_absent(kSilentWait);
 }
 
-std::string Meeting::absent(std::chrono::milliseconds waited) const {
+std::vector<std::size_t> Meeting::absent() const {
   std::vector<std::size_t> hosts;
   for (std::size_t host = 0; host < ranks_.size(); ++host) {
     if (ranks_[host] == 0) hosts.push_back(host);
   }
+  return hosts;
+}
+
+std::string Meeting::text_of_absent(milliseconds waited) const {
+  const auto hosts = absent();
   return fmt::format(
       "no launcher has come for {} of {} hosts within {} s: --node-rank {}; start `hocket run` "
       "there "
       "too, with the same --rendezvous and key",
       hosts.size(),
       ranks_.size(),
-      waited.count() / 1000,
+      static_cast<double>(waited.count()) / 1000,
       fmt::join(hosts, ", "));
 }
 
-void Meeting::refuse(const std::string& why) {
-  store_->set(kLayout, as_bytes("no " + why));
-  const auto others = std::ranges::count_if(ranks_, [](int ranks) { return ranks != 0; }) - 1;
+void Meeting::tell_refusal(const char* verdict, const std::string& why) {
+  store_->set(kLayout, as_bytes(fmt::format("{} {}", verdict, why)));
+  const auto lost = static_cast<std::ptrdiff_t>(server_.lost_launchers().size());
+  const auto others =
+      std::ranges::count_if(ranks_, [](int ranks) { return ranks != 0; }) - 1 - lost;
   const auto until = RunClock::now() + kFarewell;
   while (store_->add(kInformed, 0) < others && RunClock::now() < until) {
     std::this_thread::sleep_for(milliseconds(10));
   }
-  throw InvalidArgument(why);
 }
 
 }  // namespace hocket::cli

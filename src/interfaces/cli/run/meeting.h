@@ -2,8 +2,11 @@
 // before any rank is started. Host 0's launcher serves the store, collects the numbers and decides:
 //
 //   launcher/I          "NNODES RANKS", from host I's launcher; this also claims the number I
-//   launcher/layout     from host 0's: "yes" and the number of ranks of each host, or "no" and why
-//   launcher/informed   counts the launchers that have read a "no", so that host 0 stays until then
+//   launcher/absent     from host 0's: the numbers of the hosts that have not come
+//   launcher/layout     from host 0's: "yes" and the number of ranks of each host, or "no" and why,
+//                       or "late" and who has not come
+//   launcher/informed   counts the launchers that have read such a refusal, so that host 0 stays
+//                       until then
 //
 // Ranks are numbered by host, and then within it.
 #pragma once
@@ -14,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "hocket/error.h"
 #include "hocket/run_clock.h"
 #include "hocket/store.h"
 #include "interfaces/cli/run/launcher.h"
@@ -26,19 +30,21 @@ struct Layout {
   int size = 0;
 };
 
-// For a launcher other than host 0's: waits for the others, five minutes or --timeout at most.
-// Throws InvalidArgument for options that contradict other hosts' options. Throws RendezvousError
-// if another launcher does not come.
+// Launchers of other hosts have not come in time. Ends `hocket run` as a time limit does.
+class HostsMissing : public RendezvousError {
+  using RendezvousError::RendezvousError;
+};
+
+// For a launcher other than host 0's: waits for the others, for the join timeout at most. Throws
+// InvalidArgument for options that contradict other hosts' options, HostsMissing, and
+// RendezvousError if host 0's launcher cannot be reached or has ended.
 Layout ask_for_layout(const RunOptions& options, const Key& key, const std::string& job);
 
 // Host 0's part. A resource; one thread.
 class Meeting {
  public:
-  // `address` is the store's, which this process serves. Throws RendezvousError.
-  Meeting(const RunOptions& options,
-          const Key& key,
-          const std::string& job,
-          const std::string& address);
+  // `server` is the job's store, which outlives this object. Throws RendezvousError.
+  Meeting(const RunOptions& options, const Key& key, const std::string& job, StoreServer& server);
 
   // Checks which launchers have come. Waits only before it throws, until the others have read the
   // reason. Absent: a launcher is missing. Throws as ask_for_layout does, on all hosts alike.
@@ -47,11 +53,18 @@ class Meeting {
   std::string long_wait();
 
  private:
-  [[noreturn]] void refuse(const std::string& why);
-  std::string absent(std::chrono::milliseconds waited) const;
+  void require_launchers();
+  void note_absent();
+  std::vector<std::size_t> absent() const;
+  std::string text_of_absent(std::chrono::milliseconds waited) const;
+  // Tells the other launchers, and waits for a moment until they know.
+  void tell_refusal(const char* verdict, const std::string& why);
 
+  StoreServer& server_;
   std::shared_ptr<Store> store_;
   std::vector<int> ranks_;  // by host; 0: not known
+  std::chrono::milliseconds patience_;
+  std::string told_absent_;  // to the other launchers
   RunClock::time_point silent_until_;
   RunClock::time_point limit_;
 };

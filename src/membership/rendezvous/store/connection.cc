@@ -77,7 +77,10 @@ void Connection::read_turn() {
   std::size_t turn = 0;
   while (stage_ < Stage::kLeaving && !is_backed_up()) {
     const auto [state, bytes] = channel_->receive(context_.scratch);
-    if (state == Channel::State::kClosed) return close();
+    if (state == Channel::State::kClosed) {
+      if (!channel_->distrust().empty()) context_.owner.distrusted(*this);
+      return close();
+    }
     if (state == Channel::State::kWantWrite) is_full_ = true;
     if (state != Channel::State::kMoved) return;
     // Before the frames are looked at, whose answers use the channel as well.
@@ -164,6 +167,8 @@ bool Connection::take_proof(std::span<const std::byte> payload) {
   if (is_proved) {
     verdict = context_.owner.judge(*this, introduction->hello);
     verdict.mac = transcript.server_mac(context_.key, verdict);
+  } else {
+    context_.owner.distrusted(*this);
   }
   stage_ = Stage::kOpen;
   send_payload(verdict.encode());

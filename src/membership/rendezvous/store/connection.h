@@ -23,6 +23,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
    public:
     // The client has proved itself: may it come in?
     virtual Verdict judge(Connection& connection, const Hello& hello) = 0;
+    // The client has shown that it does not know the key.
+    virtual void distrusted(const Connection& connection) = 0;
     virtual void handle(Connection& connection, NumberedRequest&& request) = 0;
     // Asks the server to call `take_turn` soon, but not from within this call.
     virtual void put_off(Connection& connection) = 0;

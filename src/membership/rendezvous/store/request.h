@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "hocket/store.h"
@@ -57,6 +58,8 @@ struct Reply {
 };
 
 inline constexpr std::size_t kMaxMissing = 64;
+// Names of exchanges and barriers by which hocket's own ranks join; users do not know them.
+inline constexpr std::string_view kOwnNames = "hocket/";
 // Room for both values of a compare-and-set.
 inline constexpr std::size_t kMaxPayload = 2 * kMaxValueBytes + 8 * kMaxKeyBytes;
 

@@ -37,21 +37,23 @@ std::string listed(const Reply& reply) {
 [[noreturn]] void throw_absent_ranks(const StoreRequest& request, const Reply& reply) {
   const bool one = reply.number == 1;
   const char* verb = request.op == Op::kExchange ? "joined" : "reached the barrier";
+  const std::string what =
+      request.key.starts_with(kOwnNames) ? "the job" : fmt::format("\"{}\"", request.key);
   const std::string after = base::in_seconds(request.timeout);
   const std::string others = reply.text.empty() ? "" : "rank " + reply.text;
   // All missing ranks had been there, and given up.
   if (reply.missing.empty()) {
     throw RanksMissing(
-        fmt::format("not all ranks had {} \"{}\" after {}: {}", verb, request.key, after, others),
+        fmt::format("not all ranks had {} {} after {}: {}", verb, what, after, others),
         "a rank",
         true,
         others);
   }
   const std::string who = fmt::format("{} {}", one ? "rank" : "ranks", listed(reply));
-  throw RanksMissing(fmt::format("{} had not {} \"{}\" after {}{}",
+  throw RanksMissing(fmt::format("{} had not {} {} after {}{}",
                                  who,
                                  verb,
-                                 request.key,
+                                 what,
                                  after,
                                  others.empty() ? "" : fmt::format(" ({})", others)),
                      who,

@@ -10,12 +10,14 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "foundation/base/config.h"
 #include "foundation/base/deadline.h"
 #include "foundation/base/log.h"
 #include "foundation/base/threads.h"
@@ -24,12 +26,14 @@
 #include "foundation/os/process/process_facts.h"
 #include "foundation/os/process/standard_descriptors.h"
 #include "foundation/os/sockets/peer_credentials.h"
+#include "foundation/os/sockets/ports.h"
 #include "foundation/os/sockets/socket.h"
 #include "foundation/os/sockets/unix_socket.h"
 #include "foundation/os/wakeup.h"
 #include "hocket/error.h"
 #include "membership/rendezvous/address.h"
 #include "membership/rendezvous/store/connection.h"
+#include "membership/rendezvous/store/host_launchers.h"
 #include "membership/rendezvous/store/lost_members.h"
 #include "membership/rendezvous/store/table.h"
 
@@ -43,6 +47,8 @@ constexpr Duration kLinger = std::chrono::seconds(1);
 constexpr Duration kAcceptPause = std::chrono::milliseconds(50);
 // Time during which only ranks with the same parent process as the server may join.
 constexpr Duration kSeatsAreKept = std::chrono::seconds(1);
+// Number of hosts without the key that are reported.
+constexpr std::size_t kMostDistrusted = 16;
 
 // The poller's tokens below the connections' ids.
 constexpr std::uint64_t kListenerToken = 0;
@@ -65,7 +71,8 @@ Listener listen(const StoreServer::Options& options) {
     throw InvalidArgument(fmt::format("port {} is not in 0 to 65535", options.port));
   }
   os::HostPort address{.host = options.address, .port = options.port};
-  os::Fd socket = os::listen_tcp(address);
+  os::Fd socket = address.port == 0 ? os::listen_tcp(address.host, base::port_range())
+                                    : os::listen_tcp(address);
   address.port = os::local_port(socket.get());
   return {.socket = std::move(socket), .address = address};
 }
@@ -139,6 +146,16 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
       ended_.push_back({.rank = rank, .size = size, .how = std::move(how)});
     }
     wakeup_.notify();
+  }
+
+  void launcher_starts(int host, rendezvous::LauncherRanks ranks) {
+    const std::lock_guard lock(mutex_);
+    launchers_.starts(host, ranks);
+  }
+
+  std::vector<int> lost_launchers() const {
+    const std::lock_guard lock(mutex_);
+    return launchers_.lost();
   }
 
   void close() noexcept {
@@ -239,11 +256,38 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
     if (const auto member = members_.extract(connection.id()); member && !is_stopping_) {
       lost_.add(member.mapped());
     }
+    launcher_left(connection.id(), rendezvous::HostLaunchers::Manner::kLost);
     // The caller that closes it is still inside one of its methods, so it is destroyed later.
     for (Connections* each : {&strangers_, &connections_}) {
       if (auto node = each->extract(connection.id())) gone_.push_back(std::move(node.mapped()));
     }
     clients_.store(connections_.size(), std::memory_order_relaxed);
+  }
+
+  // The stranger is told as well. Whoever watches this process must know why a rank does not come.
+  void distrusted(const Connection& connection) override {
+    if (is_unix()) return;
+    const std::string from = os::peer_host(connection.fd());
+    if (distrusted_.size() >= rendezvous::kMostDistrusted || !distrusted_.insert(from).second) {
+      return;
+    }
+    base::log(
+        base::LogLevel::kWarning,
+        fmt::format("a process on {} came to the store at {} {}; if it is a rank or a launcher of "
+                    "the job, give all hosts copies of one key (HOCKET_KEY_FILE, --key)",
+                    from,
+                    address_,
+                    options_.key ? "without this job's key" : "with a key, and the job has none"));
+  }
+
+  void launcher_left(std::uint64_t id, rendezvous::HostLaunchers::Manner manner) {
+    std::vector<rendezvous::HostLaunchers::Loss> losses;
+    {
+      const std::lock_guard lock(mutex_);
+      losses = launchers_.left(id, manner);
+    }
+    if (is_stopping_) return;
+    for (auto& loss : losses) table_.rank_ended(loss.rank, loss.size, std::move(loss.how));
   }
 
   // --- Strangers ------------------------------------------------------------------------------
@@ -341,6 +385,13 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
       claims_.emplace(hello.rank, connection.id());
       members_.emplace(connection.id(), member_of(connection, hello));
     }
+    {
+      const std::lock_guard lock(mutex_);
+      if (hello.role == StoreRole::kMember) launchers_.rank_came(hello.rank);
+      if (hello.role == StoreRole::kLauncher) {
+        launchers_.came(connection.id(), {.host = hello.rank, .size = hello.size});
+      }
+    }
     connections_.insert(strangers_.extract(connection.id()));
     clients_.store(connections_.size(), std::memory_order_relaxed);
     return verdict;
@@ -391,6 +442,7 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
   void handle(Connection& connection, rendezvous::NumberedRequest&& request) override {
     if (request.request.op == rendezvous::Op::kWithdraw) speak_for_itself(connection, request);
     if (request.request.op == rendezvous::Op::kGoodbye) {
+      launcher_left(connection.id(), rendezvous::HostLaunchers::Manner::kSaidGoodbye);
       members_.erase(connection.id());
       std::erase_if(claims_, [&](const auto& claim) {
         if (claim.second != connection.id()) return false;
@@ -434,6 +486,7 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
   Deadline linger_ = Deadline::never();
   bool is_stopping_ = false;
   bool has_complained_ = false;
+  std::set<std::string> distrusted_;  // hosts without the key
   std::uint64_t next_id_ = rendezvous::kFirstId;
   Connections strangers_;
   // By age; some are gone, or strangers no longer.
@@ -449,6 +502,7 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
   mutable std::mutex mutex_;  // guards the members below
   std::vector<int> departures_;
   std::vector<Ended> ended_;  // not yet passed to the table
+  rendezvous::HostLaunchers launchers_;
   std::thread thread_;
 };
 
@@ -467,6 +521,10 @@ std::vector<int> StoreServer::departures() const { return impl_->departures(); }
 void StoreServer::rank_ended(int rank, int size, std::string how) {
   impl_->rank_ended(rank, size, std::move(how));
 }
+void StoreServer::launcher_starts(int host, int first, int count, int size) {
+  impl_->launcher_starts(host, {.first = first, .count = count, .size = size});
+}
+std::vector<int> StoreServer::lost_launchers() const { return impl_->lost_launchers(); }
 void StoreServer::close() noexcept {
   if (impl_) impl_->close();
 }

@@ -246,7 +246,10 @@ void Table::refuse_where_missing(const RoomId& id) {
       lost->rank,
       room.size,
       lost->how,
-      fmt::format("it had {} \"{}\"", id.first == Op::kExchange ? "joined" : "reached", id.second));
+      id.second.starts_with(kOwnNames)
+          ? std::string(kAllJoined)
+          : fmt::format(
+                "it had {} \"{}\"", id.first == Op::kExchange ? "joined" : "reached", id.second));
   // Copied before the first waiter is taken: that may empty the room, which ends it.
   const std::map<int, WaiterId> members = room.by_rank;
   std::vector<Waiter> waiters;

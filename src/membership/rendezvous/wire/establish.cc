@@ -329,12 +329,13 @@ Established establish(const StoreClientOptions& options,
     stale = tried.stale ? tried.reason : "";
     if (tried.stale && stale_deadline.has_passed()) throw RendezvousError(stale);
     if (deadline.has_passed()) {
-      throw RendezvousError(fmt::format(
-          "no store could be reached at {} in {}: {}. Is rank 0, or the launcher, running, and "
-          "is the address right?",
-          options.address,
-          base::in_seconds(options.timeout),
-          tried.reason));
+      throw RendezvousError(
+          fmt::format("no store could be reached at {} in {}: {}. Is rank 0, or host 0's launcher, "
+                      "running, and "
+                      "is the address right?",
+                      options.address,
+                      base::in_seconds(options.timeout),
+                      tried.reason));
     }
     if (silent_until.has_passed()) {
       base::log(base::LogLevel::kWarning,

@@ -79,7 +79,7 @@ std::optional<Hello> Hello::parse(std::span<const std::byte> payload) {
   read_array(reader, hello.nonce);
   hello.job = reader.text(kMaxJobBytes);
   if (!reader.finished() || trust > static_cast<std::uint8_t>(Trust::kNetwork) ||
-      role > static_cast<std::uint8_t>(StoreRole::kObserver)) {
+      role > static_cast<std::uint8_t>(StoreRole::kLauncher)) {
     return std::nullopt;
   }
   hello.trust = static_cast<Trust>(trust);

@@ -22,7 +22,7 @@
 
 namespace hocket::rendezvous {
 
-inline constexpr std::uint16_t kProtocolVersion = 3;
+inline constexpr std::uint16_t kProtocolVersion = 4;
 inline constexpr std::size_t kMaxJobBytes = 256;
 // No message of a handshake has more.
 inline constexpr std::size_t kMaxHandshakePayload = 512;
