@@ -25,8 +25,8 @@ using engine::until;
 namespace {
 
 // From this length of all parts on, the root's copies would only take its memory's bandwidth from
-// the peers, who are many.
-constexpr std::size_t kPeersAloneFrom = std::size_t{2} << 20;
+// the peers, who are many. Below it, all peers at once would wait for the caches of its core.
+constexpr std::size_t kPeersAloneFrom = std::size_t{4} << 20;
 
 // The division of the work. A value, equal on all ranks.
 struct Division {
