@@ -313,10 +313,10 @@ int HostControl::write_array(int rank,
 
 bool HostControl::may_be_copying(int rank) const noexcept {
   if (state(rank) != RankState::kAlive) return !os::has_process_ended(pid(rank));
-  using Doing = os::ProcessState::Doing;
-  const Doing doing =
-      os::process_state(pid(rank), lines_[rank].start.load(std::memory_order_relaxed)).doing;
-  return doing != Doing::kStopped && doing != Doing::kTraced;
+  const os::ProcessState process =
+      os::process_state(pid(rank), lines_[rank].start.load(std::memory_order_relaxed));
+  // A thread that has not stopped yet may be in the kernel, and a traced one may be about to enter.
+  return process.doing != os::ProcessState::Doing::kStopped || process.running_threads != 0;
 }
 
 }  // namespace hocket::control
