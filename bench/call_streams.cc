@@ -36,7 +36,8 @@ void call_on_hosts(hocket::Communicator& comm, CallStream kind, std::atomic<int>
       case CallStream::kBarrier:
         return comm.barrier();
       case CallStream::kMessages:
-        return comm.send_recv(medium, next_of(comm), received, before(comm));
+        comm.send_recv(medium, next_of(comm), received, before(comm));
+        return;
       case CallStream::kAsync:
         return comm.all_reduce_async(medium).wait();
     }
