@@ -4,7 +4,7 @@
 
 #include "arguments.h"
 #include "hocket/error.h"
-#include "py_communicator.h"
+#include "communicator_object.h"
 
 namespace hocket::python {
 namespace {

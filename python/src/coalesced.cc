@@ -54,13 +54,13 @@ void require_c_order(const std::vector<Array>& arrays, const char* name) {
   }
 }
 
-void retain_on_gpu(PyCommunicator& self,
+void retain_on_gpu(CommunicatorObject& self,
                    std::vector<Array>& arrays,
                    std::optional<StreamRef> stream) {
   if (!arrays.empty() && arrays.front().is_on_gpu()) retain(self, arrays, stream);
 }
 
-nb::object all_reduce(PyCommunicator& self,
+nb::object all_reduce(CommunicatorObject& self,
                       nb::handle arrays,
                       nb::handle op,
                       nb::handle deadline,
@@ -78,7 +78,7 @@ nb::object all_reduce(PyCommunicator& self,
   return nb::borrow(arrays);
 }
 
-nb::object broadcast(PyCommunicator& self,
+nb::object broadcast(CommunicatorObject& self,
                      nb::handle arrays,
                      nb::handle root,
                      nb::handle deadline,
@@ -145,7 +145,7 @@ std::vector<Array> read_in_c_order(nb::handle arrays) {
   return in;
 }
 
-nb::object all_gather(PyCommunicator& self,
+nb::object all_gather(CommunicatorObject& self,
                       nb::handle arrays,
                       nb::object out,
                       nb::handle deadline,
@@ -167,7 +167,7 @@ nb::object all_gather(PyCommunicator& self,
   return out;
 }
 
-nb::object reduce_scatter(PyCommunicator& self,
+nb::object reduce_scatter(CommunicatorObject& self,
                           nb::handle arrays,
                           nb::handle out,
                           nb::handle op,

@@ -13,7 +13,7 @@ namespace hocket::python {
 namespace {
 
 // The world goes with the last communicator of it that is closed or forgotten.
-void close_communicator(PyCommunicator& self) {
+void close_communicator(CommunicatorObject& self) {
   std::shared_ptr<World> world = std::move(self.world);
   self.is_closed = true;
   without_gil([&] {
@@ -30,14 +30,14 @@ void close_communicator(PyCommunicator& self) {
 
 // Returns true if this rank leaves its world by closing this communicator. The program may go on
 // after the block of any other one.
-bool leaves_world(const PyCommunicator& self) {
+bool leaves_world(const CommunicatorObject& self) {
   return self.world &&
          (self.world.use_count() == 1 || self.comm.name() == self.world->communicator().name());
 }
 
 // An error of closing must not replace the exception that ends the block.
 void leave_block(nb::handle object, nb::args exception) {
-  PyCommunicator& self = nb::cast<PyCommunicator&>(object);
+  CommunicatorObject& self = nb::cast<CommunicatorObject&>(object);
   if (exception.size() == 0 || exception[0].is_none()) return close_communicator(self);
   if (leaves_world(self) && exception.size() > 1) {
     const nb::object why = nb::module_::import_("hocket._ending").attr("reason_of")(exception[1]);
@@ -57,13 +57,13 @@ nb::tuple to_tuple(std::span<const int> numbers) {
   return nb::tuple(list);
 }
 
-PyCommunicator child(const PyCommunicator& parent, Communicator comm) {
-  PyCommunicator made{std::move(comm), parent.world};
+CommunicatorObject child(const CommunicatorObject& parent, Communicator comm) {
+  CommunicatorObject made{std::move(comm), parent.world};
   made.allows_pickle = parent.allows_pickle;
   return made;
 }
 
-std::string repr(const PyCommunicator& self) {
+std::string repr(const CommunicatorObject& self) {
   std::string name = "<hocket.Communicator \"" + self.comm.name() + "\"";
   if (self.is_closed) name += ", closed";
   if (!self.comm.is_member()) return name + ", not a member>";
@@ -74,42 +74,42 @@ std::string repr(const PyCommunicator& self) {
 void bind_facts(CommunicatorClass& cls) {
   cls.def_prop_ro(
       "rank",
-      [](const PyCommunicator& s) { return s.comm.rank(); },
+      [](const CommunicatorObject& s) { return s.comm.rank(); },
       nb::sig("def rank(self) -> int"),
       "This process's number, from 0; -1 where it is not a member.");
   cls.def_prop_ro(
       "size",
-      [](const PyCommunicator& s) { return s.comm.size(); },
+      [](const CommunicatorObject& s) { return s.comm.size(); },
       nb::sig("def size(self) -> int"),
       "How many ranks there are.");
   cls.def_prop_ro(
       "is_member",
-      [](const PyCommunicator& s) { return s.comm.is_member(); },
+      [](const CommunicatorObject& s) { return s.comm.is_member(); },
       nb::sig("def is_member(self) -> bool"),
       "Whether this process has a rank here.");
   cls.def_prop_ro(
       "name",
-      [](const PyCommunicator& s) { return to_text(s.comm.name()); },
+      [](const CommunicatorObject& s) { return to_text(s.comm.name()); },
       nb::sig("def name(self) -> str"),
       "\"world\" for the first; what messages call it.");
   cls.def_prop_ro(
       "world_ranks",
-      [](const PyCommunicator& s) { return to_tuple(s.comm.world_ranks()); },
+      [](const CommunicatorObject& s) { return to_tuple(s.comm.world_ranks()); },
       nb::sig("def world_ranks(self) -> tuple[int, ...]"),
       "The rank in the world of each member, in order.");
   cls.def_prop_ro(
       "hosts",
-      [](const PyCommunicator& s) { return to_tuple(s.comm.hosts()); },
+      [](const CommunicatorObject& s) { return to_tuple(s.comm.hosts()); },
       nb::sig("def hosts(self) -> tuple[int, ...]"),
       "The number, from 0, of the host of each member, in order.");
-  cls.def("__repr__", [](const PyCommunicator& s) { return to_text(repr(s)); }, nb::lock_self());
+  cls.def("__repr__", [](const CommunicatorObject& s) { return to_text(repr(s)); }, nb::lock_self());
 }
 
 void bind_children(CommunicatorClass& cls) {
   using nb::arg;
   cls.def(
       "new_group",
-      [](PyCommunicator& s, nb::handle ranks, nb::handle deadline) {
+      [](CommunicatorObject& s, nb::handle ranks, nb::handle deadline) {
         CallOptions options;
         const std::vector<int> members = read_arguments(s, [&] {
           options = {duration_argument(deadline, "deadline")};
@@ -141,7 +141,7 @@ communicator of which they are no member.
       "The ranks as a grid; see `hocket.Grid`. Of this rank alone: nobody is asked.");
   cls.def(
       "split",
-      [](PyCommunicator& s, nb::handle color, nb::handle key, nb::handle deadline) {
+      [](CommunicatorObject& s, nb::handle color, nb::handle key, nb::handle deadline) {
         CallOptions options;
         const SplitOptions parts = read_arguments(s, [&] {
           options = {duration_argument(deadline, "deadline")};
@@ -166,7 +166,7 @@ key : int
 )");
   cls.def(
       "duplicate",
-      [](PyCommunicator& s, nb::handle deadline) {
+      [](CommunicatorObject& s, nb::handle deadline) {
         const CallOptions options =
             read_arguments(s, [&] { return CallOptions{duration_argument(deadline, "deadline")}; });
         return child(s, without_gil([&] { return s.comm.duplicate(options); }));
@@ -176,14 +176,14 @@ key : int
       "Make a communicator of the same ranks, whose calls run independently of this one's.");
   cls.def_prop_ro(
       "intra_node",
-      [](PyCommunicator& s) {
+      [](CommunicatorObject& s) {
         return child(s, without_gil([&] { return Communicator(s.comm.intra_node().impl()); }));
       },
       nb::sig("def intra_node(self) -> Communicator"),
       "The members on this rank's host. Made at the first use, which is a collective call.");
   cls.def_prop_ro(
       "inter_node",
-      [](PyCommunicator& s) {
+      [](CommunicatorObject& s) {
         return child(s, without_gil([&] { return Communicator(s.comm.inter_node().impl()); }));
       },
       nb::sig("def inter_node(self) -> Communicator"),
@@ -195,7 +195,7 @@ void bind_rebuild(CommunicatorClass& cls) {
   using nb::arg;
   cls.def(
       "rebuild",
-      [](PyCommunicator& s,
+      [](CommunicatorObject& s,
          nb::handle deadline,
          nb::handle exclude_missing,
          nb::handle allow_minority) {
@@ -241,7 +241,7 @@ InvalidArgument
 )");
   cls.def_prop_ro(
       "epoch",
-      [](const PyCommunicator& s) { return s.comm.epoch(); },
+      [](const CommunicatorObject& s) { return s.comm.epoch(); },
       nb::sig("def epoch(self) -> int"),
       "How often it has been rebuilt: 0 for the first.");
 }
@@ -250,7 +250,7 @@ void bind_life(CommunicatorClass& cls) {
   using nb::arg;
   cls.def(
       "abort",
-      [](PyCommunicator& s, nb::handle reason) {
+      [](CommunicatorObject& s, nb::handle reason) {
         const std::string text = text_argument(reason, "reason");
         without_gil([&] { s.comm.abort(text); });
       },
@@ -260,7 +260,7 @@ void bind_life(CommunicatorClass& cls) {
       "be called while another thread waits in a call.");
   cls.def(
       "refuse",
-      [](PyCommunicator& s, nb::handle reason) {
+      [](CommunicatorObject& s, nb::handle reason) {
         const std::string text = read_arguments(s, [&] { return text_argument(reason, "reason"); });
         without_gil([&] { s.comm.refuse(text); });
       },
@@ -270,7 +270,7 @@ void bind_life(CommunicatorClass& cls) {
       "the other ranks. For layers above that check arguments of their own.");
   cls.def_prop_ro(
       "status",
-      [](const PyCommunicator& s) -> nb::object {
+      [](const CommunicatorObject& s) -> nb::object {
         const std::optional<Status> status = without_gil([&] { return s.comm.status(); });
         return status ? to_python(*status) : nb::none();
       },
@@ -278,12 +278,12 @@ void bind_life(CommunicatorClass& cls) {
       "The error that ended this communicator; None while it works.");
   cls.def_prop_rw(
       "deadline",
-      [](const PyCommunicator& s) {
+      [](const CommunicatorObject& s) {
         const Duration deadline = s.comm.deadline();
         return deadline == kForever ? std::numeric_limits<double>::infinity()
                                     : std::chrono::duration<double>(deadline).count();
       },
-      [](PyCommunicator& s, nb::handle seconds) {
+      [](CommunicatorObject& s, nb::handle seconds) {
         s.comm.set_deadline(duration_argument(seconds, "deadline").value_or(s.first_deadline));
       },
       nb::for_getter(nb::sig("def deadline(self) -> float")),
@@ -293,8 +293,8 @@ void bind_life(CommunicatorClass& cls) {
       "for what the communicator was made with.");
   cls.def_prop_rw(
       "allow_pickle",
-      [](const PyCommunicator& s) { return s.allows_pickle; },
-      [](PyCommunicator& s, nb::handle allow) {
+      [](const CommunicatorObject& s) { return s.allows_pickle; },
+      [](CommunicatorObject& s, nb::handle allow) {
         s.allows_pickle = flag_argument(allow, "allow_pickle");
       },
       nb::for_getter(nb::sig("def allow_pickle(self) -> bool")),
@@ -306,8 +306,8 @@ See `broadcast_object`. All ranks must say it. Communicators made of this one do
 )");
   cls.def_prop_rw(
       "audit",
-      [](const PyCommunicator& s) { return is_audited(s.comm); },
-      [](PyCommunicator& s, nb::handle audit) {
+      [](const CommunicatorObject& s) { return is_audited(s.comm); },
+      [](CommunicatorObject& s, nb::handle audit) {
         const bool is_kept = flag_argument(audit, "audit");
         without_gil([&] { set_audited(s.comm, is_kept); });
       },
@@ -321,28 +321,28 @@ in ``hocket-audit``.
 )");
   cls.def(
       "_begin_task",
-      [](PyCommunicator& s, std::uint32_t number) { s.comm.begin_task(number); },
+      [](CommunicatorObject& s, std::uint32_t number) { s.comm.begin_task(number); },
       nb::arg("number"),
       nb::sig("def _begin_task(self, number: int) -> None"),
       "Say that this rank begins one of the tasks that all ranks are given.");
   cls.def(
       "_end_task",
-      [](PyCommunicator& s) { return s.comm.end_task(); },
+      [](CommunicatorObject& s) { return s.comm.end_task(); },
       nb::sig("def _end_task(self) -> bool"),
       "Say that this rank has ended it; False, and nothing is said, while it has calls under way.");
   cls.def(
       "last_calls",
-      [](const PyCommunicator& s) { return to_list(s.comm.last_calls()); },
+      [](const CommunicatorObject& s) { return to_list(s.comm.last_calls()); },
       nb::sig("def last_calls(self) -> list[RankCall]"),
       "What each rank last called, as far as it can be seen from here.");
   cls.def(
       "recent_calls",
-      [](const PyCommunicator& s) { return to_list(s.comm.recent_calls()); },
+      [](const CommunicatorObject& s) { return to_list(s.comm.recent_calls()); },
       nb::sig("def recent_calls(self) -> list[RankCall]"),
       "This rank's last calls, oldest first.");
   cls.def(
       "dump",
-      [](const PyCommunicator& s, nb::handle directory) {
+      [](const CommunicatorObject& s, nb::handle directory) {
         std::string name;
         if (!directory.is_none()) name = path_argument(directory, "directory");
         const std::string file = without_gil([&] { return s.comm.dump(name); });

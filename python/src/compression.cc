@@ -7,7 +7,7 @@
 namespace hocket::python {
 namespace {
 
-nb::object compressed(PyCommunicator& self, nb::handle x, nb::handle op, nb::handle deadline) {
+nb::object compressed(CommunicatorObject& self, nb::handle x, nb::handle op, nb::handle deadline) {
   ReduceOptions options;
   const Array array = read_arguments(self, [&] {
     options.op = op_argument(op);
@@ -20,7 +20,7 @@ nb::object compressed(PyCommunicator& self, nb::handle x, nb::handle op, nb::han
   return nb::borrow(x);
 }
 
-nb::object hierarchical(PyCommunicator& self,
+nb::object hierarchical(CommunicatorObject& self,
                         nb::handle x,
                         nb::handle op,
                         nb::handle is_compressed,

@@ -132,7 +132,7 @@ void drop_ended(HeldWork& held) {
 
 // `arrays` are pointers to the retained arrays.
 template <typename Arrays>
-void retain_all(PyCommunicator& self,
+void retain_all(CommunicatorObject& self,
                 const Arrays& arrays,
                 const std::optional<StreamRef>& stream) {
   HeldWork& held = *self.held;
@@ -147,13 +147,13 @@ void retain_all(PyCommunicator& self,
 
 }  // namespace
 
-void retain(PyCommunicator& self,
+void retain(CommunicatorObject& self,
             std::initializer_list<Array*> arrays,
             std::optional<StreamRef> stream) {
   retain_all(self, arrays, stream);
 }
 
-void retain(PyCommunicator& self, std::vector<Array>& arrays, std::optional<StreamRef> stream) {
+void retain(CommunicatorObject& self, std::vector<Array>& arrays, std::optional<StreamRef> stream) {
   std::vector<Array*> all;
   for (Array& array : arrays) all.push_back(&array);
   retain_all(self, all, stream);

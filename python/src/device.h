@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "hocket/gpu.h"
-#include "py_communicator.h"
+#include "communicator_object.h"
 
 namespace hocket::python {
 
@@ -32,21 +32,21 @@ void choose_stream(Plan& plan, nb::handle asked) {
 
 // Frameworks reuse memory in the order of their own current stream. On another stream, or if the
 // memory was only lent, the arrays have to be kept until the call has ended.
-void retain(PyCommunicator& self,
+void retain(CommunicatorObject& self,
             std::initializer_list<Array*> arrays,
             std::optional<StreamRef> stream);
-void retain(PyCommunicator& self, std::vector<Array>& arrays, std::optional<StreamRef> stream);
+void retain(CommunicatorObject& self, std::vector<Array>& arrays, std::optional<StreamRef> stream);
 // Keeps arrays whose memory was only lent as long as the stream needs them, even if the Work is
 // dropped.
 template <typename Plan>
-void retain_lent(PyCommunicator& self, Plan& plan) {
+void retain_lent(CommunicatorObject& self, Plan& plan) {
   const auto is_lent = [](const Array& array) { return array.is_on_gpu() && array.lease; };
   if (is_lent(plan.in) || is_lent(plan.out)) {
     retain(self, {&plan.in, &plan.out}, plan.options.stream);
   }
 }
 template <typename Plan>
-void retain(PyCommunicator& self, Plan& plan) {
+void retain(CommunicatorObject& self, Plan& plan) {
   if (plan.in.is_on_gpu() || plan.out.is_on_gpu()) {
     retain(self, {&plan.in, &plan.out}, plan.options.stream);
   }

@@ -76,7 +76,7 @@ InvalidArgument
       "Wait for the other processes and take the context down; without one nothing happens.");
   cls.def_prop_ro(
       "communicator",
-      [](Context& c) { return PyCommunicator{Communicator(c.communicator().impl())}; },
+      [](Context& c) { return CommunicatorObject{Communicator(c.communicator().impl())}; },
       nb::sig("def communicator(self) -> Communicator"),
       "All processes of the context. Usable while it stands.");
   cls.def_prop_ro(
@@ -121,7 +121,7 @@ void bind_distribution(nb::module_& module) {
   cls.def(
       "__init__",
       [](Redistribution* self,
-         PyCommunicator& owner,
+         CommunicatorObject& owner,
          const Extents& from_lower,
          const Extents& from_upper,
          const Extents& to_lower,
@@ -150,7 +150,7 @@ void bind_distribution(nb::module_& module) {
               "fortran: bool, deadline: Timeout = None) -> None"));
   cls.def(
       "move",
-      [](Redistribution& self, PyCommunicator& owner, nb::handle x, nb::handle out, bool fortran) {
+      [](Redistribution& self, CommunicatorObject& owner, nb::handle x, nb::handle out, bool fortran) {
         Array in, result;
         read_arguments(owner, [&] {
           in = read_array(x, "x");

@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "hocket/error.h"
-#include "py_communicator.h"
+#include "communicator_object.h"
 
 namespace hocket::python {
 namespace {

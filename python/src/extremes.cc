@@ -24,7 +24,7 @@ struct ExtremesPlan {
 };
 
 ExtremesPlan read(
-    PyCommunicator& self, nb::handle x, nb::handle index, nb::handle deadline, nb::handle stream) {
+    CommunicatorObject& self, nb::handle x, nb::handle index, nb::handle deadline, nb::handle stream) {
   return read_arguments(self, [&] {
     ExtremesPlan plan{.in = read_array(x, "x")};
     plan.options.deadline = duration_argument(deadline, "deadline");
@@ -48,7 +48,7 @@ ExtremesPlan read(
 }
 
 // The arrays must stay as long as the call needs them.
-void retain_all(PyCommunicator& self, ExtremesPlan& plan) {
+void retain_all(CommunicatorObject& self, ExtremesPlan& plan) {
   if (!plan.in.is_on_gpu()) return;
   retain(
       self, {&plan.in, &plan.index, &plan.values, &plan.ranks, &plan.indices}, plan.options.stream);
@@ -83,7 +83,7 @@ void define_extreme(CommunicatorClass& cls, const std::string& name, const char*
   add(name,
       "tuple[Any, ...]",
       help,
-      [](PyCommunicator& self,
+      [](CommunicatorObject& self,
          nb::handle x,
          nb::handle index,
          nb::handle deadline,
@@ -99,7 +99,7 @@ void define_extreme(CommunicatorClass& cls, const std::string& name, const char*
   add(name + "_async",
       "Work",
       "Start `" + name + "`; the arrays must be left alone until the Work is done.",
-      [name](PyCommunicator& self,
+      [name](CommunicatorObject& self,
              nb::handle x,
              nb::handle index,
              nb::handle deadline,
@@ -118,7 +118,7 @@ void define_extreme(CommunicatorClass& cls, const std::string& name, const char*
   add("prepare_" + name,
       "Prepared",
       "Check `" + name + "` once, to call it again and again on the same arrays.",
-      [name](PyCommunicator& self,
+      [name](CommunicatorObject& self,
              nb::handle x,
              nb::handle index,
              nb::handle deadline,

@@ -16,7 +16,7 @@ void bind_fft(nb::module_& module) {
   cls.def(
       "__init__",
       [](Fft* self,
-         PyCommunicator& owner,
+         CommunicatorObject& owner,
          const Extents& shape,
          const std::vector<Extents>& corners,
          int kind,
@@ -62,7 +62,7 @@ void bind_fft(nb::module_& module) {
   cls.def(
       "execute",
       [](Fft& self,
-         PyCommunicator& owner,
+         CommunicatorObject& owner,
          nb::handle x,
          nb::handle out,
          bool inverse,

@@ -7,7 +7,7 @@
 #include "device.h"
 #include "hocket/error.h"
 #include "hocket/gpu.h"
-#include "py_communicator.h"
+#include "communicator_object.h"
 
 namespace hocket::python {
 namespace {

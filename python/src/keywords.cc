@@ -17,7 +17,7 @@
 
 #include "arguments.h"
 #include "hocket/compression.h"
-#include "py_communicator.h"
+#include "communicator_object.h"
 
 namespace hocket::python {
 namespace {
@@ -95,14 +95,14 @@ constexpr std::string_view kOfOneRank[] = {"abort",
                                            "send_recv"};
 
 // Null, too, where its `__init__` has not been called.
-PyCommunicator* seat_of(nb::handle self) {
-  const bool is_ours = nb::isinstance<PyCommunicator>(self) || nb::isinstance<Symmetric>(self) ||
+CommunicatorObject* seat_of(nb::handle self) {
+  const bool is_ours = nb::isinstance<CommunicatorObject>(self) || nb::isinstance<Symmetric>(self) ||
                        nb::isinstance<PreparedHandle>(self);
   if (!is_ours || !nb::inst_ready(self)) return nullptr;
-  if (nb::isinstance<PyCommunicator>(self)) return &nb::cast<PyCommunicator&>(self);
+  if (nb::isinstance<CommunicatorObject>(self)) return &nb::cast<CommunicatorObject&>(self);
   if (nb::isinstance<Symmetric>(self)) return &nb::cast<Symmetric&>(self).self;
   if (nb::isinstance<PreparedHandle>(self)) {
-    return &nb::cast<PyCommunicator&>(nb::cast<PreparedHandle&>(self).comm);
+    return &nb::cast<CommunicatorObject&>(nb::cast<PreparedHandle&>(self).comm);
   }
   return nullptr;
 }
@@ -127,7 +127,7 @@ void answer(PyObject* function, PyObject* const* arguments, std::size_t count, P
     const nb::python_error before;  // takes it
     if (was_called(before)) throw before;
     const auto refuse = known().refuse.find(function);
-    PyCommunicator* const self =
+    CommunicatorObject* const self =
         refuse == known().refuse.end() || count == 0 ? nullptr : seat_of(arguments[0]);
     try {
       explain(function, names);
@@ -231,7 +231,7 @@ void mind_keywords(nb::module_& module) {
   all.timeout = PyUnicode_InternFromString("timeout");
   const nb::object names_of = nb::module_::import_("hocket._keywords").attr("names_of");
   for (nb::handle owner :
-       {nb::type<PyCommunicator>(), nb::type<Symmetric>(), nb::type<PreparedHandle>()}) {
+       {nb::type<CommunicatorObject>(), nb::type<Symmetric>(), nb::type<PreparedHandle>()}) {
     const nb::object members = nb::steal(PyMapping_Items(owner.attr("__dict__").ptr()));
     for (nb::handle member : members) {
       const std::string name = nb::cast<std::string>(member[0]);
@@ -256,7 +256,7 @@ void mind_keywords(nb::module_& module) {
     if (PyType_Check(member.ptr())) mind_all(member);
   }
   give_signatures(nb::object(module.attr("_run_threads")),
-                  nb::type<PyCommunicator>().attr("barrier"));
+                  nb::type<CommunicatorObject>().attr("barrier"));
 }
 
 }  // namespace hocket::python

@@ -33,7 +33,7 @@ void bind_matmul(nb::module_& module) {
   cls.def(
       "__init__",
       [](Matmul* self,
-         PyCommunicator& owner,
+         CommunicatorObject& owner,
          const std::array<std::size_t, 3>& size,
          const std::vector<Extents>& spreads,
          const std::vector<int>& ops,
@@ -88,7 +88,7 @@ void bind_matmul(nb::module_& module) {
   cls.def(
       "execute",
       [](Matmul& self,
-         PyCommunicator& owner,
+         CommunicatorObject& owner,
          nb::handle a,
          nb::handle b,
          nb::handle c,

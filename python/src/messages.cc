@@ -29,7 +29,7 @@ nb::object envelope(const Received& waiting) {
           waiting.source, waiting.tag, waiting.count, std::string(name_of(waiting.dtype)).c_str());
 }
 
-nb::object send_recv(PyCommunicator& self,
+nb::object send_recv(CommunicatorObject& self,
                      nb::handle x,
                      nb::handle destination,
                      nb::handle out,
@@ -83,7 +83,7 @@ Side read_side(nb::handle messages, const char* name, Array (*read)(nb::handle, 
   return side;
 }
 
-void exchange(PyCommunicator& self,
+void exchange(CommunicatorObject& self,
               nb::handle outgoing,
               nb::handle incoming,
               nb::handle tag,
@@ -124,7 +124,7 @@ void bind_messages(CommunicatorClass& cls) {
   using nb::arg;
   cls.def(
       "send",
-      [](PyCommunicator& s,
+      [](CommunicatorObject& s,
          nb::handle x,
          nb::handle destination,
          nb::handle tag,
@@ -159,7 +159,7 @@ tag : int
 )");
   cls.def(
       "recv",
-      [](PyCommunicator& s,
+      [](CommunicatorObject& s,
          nb::handle x,
          nb::handle source,
          nb::handle tag,
@@ -208,7 +208,7 @@ Received
 )");
   cls.def(
       "send_async",
-      [](PyCommunicator& s,
+      [](CommunicatorObject& s,
          nb::handle x,
          nb::handle destination,
          nb::handle tag,
@@ -233,7 +233,7 @@ Received
       "Start a `send`; the array must be left alone until the Work is done.");
   cls.def(
       "recv_async",
-      [](PyCommunicator& s,
+      [](CommunicatorObject& s,
          nb::handle x,
          nb::handle source,
          nb::handle tag,
@@ -264,7 +264,7 @@ Received
       "contiguous is written to by whichever method of the Work says first that it is done.");
   cls.def(
       "probe",
-      [](PyCommunicator& s, nb::handle source, nb::handle tag, nb::handle deadline) {
+      [](CommunicatorObject& s, nb::handle source, nb::handle tag, nb::handle deadline) {
         const int from = integer_argument(source, "source");
         const MessageOptions options = message_options(tag, deadline, {});
         return envelope(without_gil([&] { return s.comm.probe(from, options); }));
@@ -294,7 +294,7 @@ Envelope
 )");
   cls.def(
       "probe_now",
-      [](PyCommunicator& s, nb::handle source, nb::handle tag) -> nb::object {
+      [](CommunicatorObject& s, nb::handle source, nb::handle tag) -> nb::object {
         const int from = integer_argument(source, "source");
         const MessageOptions options = message_options(tag, nb::none(), {});
         const auto found = without_gil([&] { return s.comm.probe_now(from, options); });

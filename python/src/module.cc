@@ -5,7 +5,7 @@
 #include "errors.h"
 #include "immutable.h"
 #include "keywords.h"
-#include "py_communicator.h"
+#include "communicator_object.h"
 
 namespace nb = nanobind;
 

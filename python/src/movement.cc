@@ -48,7 +48,7 @@ Array read_c_order(nb::handle x) {
   return array;
 }
 
-Plan<RootOptions> plan_broadcast(PyCommunicator& self,
+Plan<RootOptions> plan_broadcast(CommunicatorObject& self,
                                  nb::handle x,
                                  nb::handle root,
                                  nb::handle deadline) {
@@ -64,7 +64,7 @@ Plan<RootOptions> plan_broadcast(PyCommunicator& self,
   });
 }
 
-Plan<CallOptions> plan_all_gather(PyCommunicator& self,
+Plan<CallOptions> plan_all_gather(CommunicatorObject& self,
                                   nb::handle x,
                                   nb::handle out,
                                   nb::handle deadline) {
@@ -77,7 +77,7 @@ Plan<CallOptions> plan_all_gather(PyCommunicator& self,
 }
 
 Plan<RootOptions> plan_gather(
-    PyCommunicator& self, nb::handle x, nb::handle out, nb::handle root, nb::handle deadline) {
+    CommunicatorObject& self, nb::handle x, nb::handle out, nb::handle root, nb::handle deadline) {
   return read_arguments(self, [&] {
     Plan<RootOptions> plan{.in = read_c_order(x), .options = root_options(root, deadline)};
     if (self.comm.rank() == plan.options.root) {
@@ -99,7 +99,7 @@ Shape entry_shape(const Array& x, int size) {
 }
 
 Plan<RootOptions> plan_scatter(
-    PyCommunicator& self, nb::handle x, nb::handle out, nb::handle root, nb::handle deadline) {
+    CommunicatorObject& self, nb::handle x, nb::handle out, nb::handle root, nb::handle deadline) {
   return read_arguments(self, [&] {
     Plan<RootOptions> plan{.options = root_options(root, deadline)};
     if (self.comm.rank() == plan.options.root) {
@@ -114,7 +114,7 @@ Plan<RootOptions> plan_scatter(
   });
 }
 
-Plan<CallOptions> plan_all_to_all(PyCommunicator& self,
+Plan<CallOptions> plan_all_to_all(CommunicatorObject& self,
                                   nb::handle x,
                                   nb::handle out,
                                   nb::handle deadline) {
@@ -126,7 +126,7 @@ Plan<CallOptions> plan_all_to_all(PyCommunicator& self,
   });
 }
 
-CallOptions barrier_options(PyCommunicator& self, nb::handle deadline, nb::handle stream) {
+CallOptions barrier_options(CommunicatorObject& self, nb::handle deadline, nb::handle stream) {
   return read_arguments(self, [&] {
     return CallOptions{duration_argument(deadline, "deadline"), stream_argument(stream)};
   });
@@ -136,7 +136,7 @@ void bind_barrier(CommunicatorClass& cls) {
   using nb::arg;
   cls.def(
       "barrier",
-      [](PyCommunicator& s, nb::handle deadline, nb::handle stream) {
+      [](CommunicatorObject& s, nb::handle deadline, nb::handle stream) {
         const CallOptions options = barrier_options(s, deadline, stream);
         without_gil([&] { s.comm.barrier(options); });
       },
@@ -155,7 +155,7 @@ stream : stream or int, optional
 )");
   cls.def(
       "barrier_async",
-      [](PyCommunicator& s, nb::handle deadline, nb::handle stream) {
+      [](CommunicatorObject& s, nb::handle deadline, nb::handle stream) {
         const CallOptions options = barrier_options(s, deadline, stream);
         WorkHandle handle{.result = nb::none()};
         handle.work = without_gil([&] { return s.comm.barrier_async(options); });

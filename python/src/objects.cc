@@ -273,13 +273,13 @@ nb::object from_object(const Object& object, Pickle pickle) {
 // --- The calls --------------------------------------------------------------------------------
 
 // None: as the communicator has it.
-Pickle pickle_argument(const PyCommunicator& self, nb::handle allow) {
+Pickle pickle_argument(const CommunicatorObject& self, nb::handle allow) {
   const bool is_allowed =
       allow.is_none() ? self.allows_pickle : flag_argument(allow, "allow_pickle");
   return is_allowed ? Pickle::kAllow : Pickle::kRefuse;
 }
 
-nb::object broadcast_object(PyCommunicator& self,
+nb::object broadcast_object(CommunicatorObject& self,
                             nb::handle object,
                             nb::handle root,
                             nb::handle allow_pickle,
@@ -299,7 +299,7 @@ nb::object broadcast_object(PyCommunicator& self,
   return from_object(result, reading.pickle);
 }
 
-nb::object gather_object(PyCommunicator& self,
+nb::object gather_object(CommunicatorObject& self,
                          nb::handle object,
                          nb::handle root,
                          nb::handle allow_pickle,
@@ -316,7 +316,7 @@ nb::object gather_object(PyCommunicator& self,
   return from_items(all, reading.pickle);
 }
 
-nb::object all_gather_object(PyCommunicator& self,
+nb::object all_gather_object(CommunicatorObject& self,
                              nb::handle object,
                              nb::handle allow_pickle,
                              nb::handle deadline) {
@@ -331,7 +331,7 @@ nb::object all_gather_object(PyCommunicator& self,
   return from_items(all, reading.pickle);
 }
 
-nb::object scatter_object(PyCommunicator& self,
+nb::object scatter_object(CommunicatorObject& self,
                           nb::handle objects,
                           nb::handle root,
                           nb::handle allow_pickle,
@@ -355,7 +355,7 @@ MessageOptions message_options(nb::handle tag, nb::handle deadline) {
   return {integer_argument(tag, "tag"), duration_argument(deadline, "deadline")};
 }
 
-void send_object(PyCommunicator& self,
+void send_object(CommunicatorObject& self,
                  nb::handle object,
                  nb::handle destination,
                  nb::handle tag,
@@ -368,7 +368,7 @@ void send_object(PyCommunicator& self,
   without_gil([&] { hocket::send_object(self.comm, sent, to, options); });
 }
 
-nb::object recv_object(PyCommunicator& self,
+nb::object recv_object(CommunicatorObject& self,
                        nb::handle source,
                        nb::handle tag,
                        nb::handle allow_pickle,

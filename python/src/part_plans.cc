@@ -44,14 +44,14 @@ Counts counts_argument(nb::handle counts, int size, const char* name) {
 }
 
 // Every rank's number.
-Counts exchange_counts(PyCommunicator& self, std::size_t mine, const CallOptions& options) {
+Counts exchange_counts(CommunicatorObject& self, std::size_t mine, const CallOptions& options) {
   std::uint64_t own = mine;
   std::vector<std::uint64_t> all(static_cast<std::size_t>(self.comm.size()));
   without_gil([&] { self.comm.all_gather(scalar(own), all, options); });
   return {all.begin(), all.end()};
 }
 
-Counts transpose_counts(PyCommunicator& self, const Counts& mine, const CallOptions& options) {
+Counts transpose_counts(CommunicatorObject& self, const Counts& mine, const CallOptions& options) {
   std::vector<std::uint64_t> sent(mine.begin(), mine.end()), received(mine.size());
   without_gil([&] { self.comm.all_to_all(sent, received, options); });
   return {received.begin(), received.end()};
@@ -136,7 +136,7 @@ Counts read_sent(Plan<Options>& plan, nb::handle x, nb::handle counts, int size,
 }  // namespace
 
 Plan<CallOptions> plan_all_gather_v(
-    PyCommunicator& self, nb::handle x, nb::handle out, nb::handle counts, nb::handle deadline) {
+    CommunicatorObject& self, nb::handle x, nb::handle out, nb::handle counts, nb::handle deadline) {
   Plan<CallOptions> plan;
   Rows rows;
   Counts all = read_arguments(self, [&] {
@@ -151,7 +151,7 @@ Plan<CallOptions> plan_all_gather_v(
   return plan;
 }
 
-Plan<RootOptions> plan_gather_v(PyCommunicator& self,
+Plan<RootOptions> plan_gather_v(CommunicatorObject& self,
                                 nb::handle x,
                                 nb::handle out,
                                 nb::handle counts,
@@ -173,7 +173,7 @@ Plan<RootOptions> plan_gather_v(PyCommunicator& self,
   return plan;
 }
 
-Plan<RootOptions> plan_scatter_v(PyCommunicator& self,
+Plan<RootOptions> plan_scatter_v(CommunicatorObject& self,
                                  nb::handle x,
                                  nb::handle out,
                                  nb::handle counts,
@@ -200,7 +200,7 @@ Plan<RootOptions> plan_scatter_v(PyCommunicator& self,
   });
 }
 
-Plan<CallOptions> plan_all_to_all_v(PyCommunicator& self,
+Plan<CallOptions> plan_all_to_all_v(CommunicatorObject& self,
                                     nb::handle x,
                                     nb::handle counts,
                                     nb::handle out,
@@ -226,7 +226,7 @@ Plan<CallOptions> plan_all_to_all_v(PyCommunicator& self,
   return plan;
 }
 
-Plan<ReduceOptions> plan_reduce_scatter_v(PyCommunicator& self,
+Plan<ReduceOptions> plan_reduce_scatter_v(CommunicatorObject& self,
                                           nb::handle x,
                                           nb::handle out,
                                           nb::handle counts,

@@ -10,26 +10,26 @@ namespace hocket::python {
 
 // One function for each v-form. If arguments are refused, the other ranks are told.
 Plan<CallOptions> plan_all_gather_v(
-    PyCommunicator& self, nb::handle x, nb::handle out, nb::handle counts, nb::handle deadline);
-Plan<RootOptions> plan_gather_v(PyCommunicator& self,
+    CommunicatorObject& self, nb::handle x, nb::handle out, nb::handle counts, nb::handle deadline);
+Plan<RootOptions> plan_gather_v(CommunicatorObject& self,
                                 nb::handle x,
                                 nb::handle out,
                                 nb::handle counts,
                                 nb::handle root,
                                 nb::handle deadline);
-Plan<RootOptions> plan_scatter_v(PyCommunicator& self,
+Plan<RootOptions> plan_scatter_v(CommunicatorObject& self,
                                  nb::handle x,
                                  nb::handle out,
                                  nb::handle counts,
                                  nb::handle root,
                                  nb::handle deadline);
-Plan<CallOptions> plan_all_to_all_v(PyCommunicator& self,
+Plan<CallOptions> plan_all_to_all_v(CommunicatorObject& self,
                                     nb::handle x,
                                     nb::handle counts,
                                     nb::handle out,
                                     nb::handle out_counts,
                                     nb::handle deadline);
-Plan<ReduceOptions> plan_reduce_scatter_v(PyCommunicator& self,
+Plan<ReduceOptions> plan_reduce_scatter_v(CommunicatorObject& self,
                                           nb::handle x,
                                           nb::handle out,
                                           nb::handle counts,

@@ -11,7 +11,7 @@
 #include "arguments.h"
 #include "hocket/device_pool.h"
 #include "hocket/error.h"
-#include "py_communicator.h"
+#include "communicator_object.h"
 
 namespace hocket::python {
 namespace {
@@ -147,7 +147,7 @@ void map(PoolHandle& handle,
                       const nb::gil_scoped_acquire acquire;
                       worker.begun();
                       body(worker.index(),
-                           PyCommunicator{Communicator(worker.communicator().impl())});
+                           CommunicatorObject{Communicator(worker.communicator().impl())});
                     },
                     {.streams = at, .start = PoolCallOptions::Start::kInTurn});
   });
@@ -155,11 +155,11 @@ void map(PoolHandle& handle,
 
 Communicator* across_argument(nb::handle across) {
   if (across.is_none()) return nullptr;
-  if (!nb::isinstance<PyCommunicator>(across)) {
+  if (!nb::isinstance<CommunicatorObject>(across)) {
     throw InvalidArgument(std::string("across is ") + type_in_words(across) +
                           "; give a Communicator, or None to stay within this process");
   }
-  return &nb::cast<PyCommunicator&>(across).comm;
+  return &nb::cast<CommunicatorObject&>(across).comm;
 }
 
 PoolReduceOptions reduce_options(nb::handle op,
@@ -180,7 +180,7 @@ auto read_across(nb::handle across, F&& read) {
   try {
     return read();
   } catch (...) {
-    if (nb::isinstance<PyCommunicator>(across)) announce_refusal(nb::cast<PyCommunicator&>(across));
+    if (nb::isinstance<CommunicatorObject>(across)) announce_refusal(nb::cast<CommunicatorObject&>(across));
     throw;
   }
 }

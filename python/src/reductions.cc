@@ -117,7 +117,7 @@ void read_alike(Plan<Options>& plan, nb::handle x, nb::handle out) {
 }
 
 Plan<OwnReduceOptions> plan_alike(
-    PyCommunicator& self, nb::handle x, nb::handle out, nb::handle op, nb::handle deadline) {
+    CommunicatorObject& self, nb::handle x, nb::handle out, nb::handle op, nb::handle deadline) {
   return read_arguments(self, [&] {
     Plan<OwnReduceOptions> plan;
     read_op(plan.options, op);
@@ -128,7 +128,7 @@ Plan<OwnReduceOptions> plan_alike(
   });
 }
 
-Plan<OwnReduceRootOptions> plan_reduce(PyCommunicator& self,
+Plan<OwnReduceRootOptions> plan_reduce(CommunicatorObject& self,
                                        nb::handle x,
                                        nb::handle out,
                                        nb::handle root,
@@ -166,7 +166,7 @@ Shape share_shape(const Array& x, int size) {
 }
 
 Plan<OwnReduceOptions> plan_reduce_scatter(
-    PyCommunicator& self, nb::handle x, nb::handle out, nb::handle op, nb::handle deadline) {
+    CommunicatorObject& self, nb::handle x, nb::handle out, nb::handle op, nb::handle deadline) {
   return read_arguments(self, [&] {
     Plan<OwnReduceOptions> plan{.in = read_array(x, "x")};
     read_op(plan.options, op);
@@ -181,7 +181,7 @@ Plan<OwnReduceOptions> plan_reduce_scatter(
   });
 }
 
-nb::object reproducible_sum(PyCommunicator& self,
+nb::object reproducible_sum(CommunicatorObject& self,
                             nb::handle shards,
                             nb::handle out,
                             nb::handle op,

@@ -8,7 +8,7 @@
 
 #include "hocket/error.h"
 #include "immutable.h"
-#include "py_communicator.h"
+#include "communicator_object.h"
 
 namespace hocket::python {
 namespace {

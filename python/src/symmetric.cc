@@ -189,7 +189,7 @@ nb::object empty(Symmetric& symmetric,
                  nb::handle memory,
                  nb::handle deadline,
                  nb::handle heap) {
-  PyCommunicator& self = symmetric.self;
+  CommunicatorObject& self = symmetric.self;
   Shape extents;
   DType type{};
   SymmetricOptions options;
@@ -435,7 +435,7 @@ int
 )");
   cls.def_prop_ro(
       "symmetric",
-      [](PyCommunicator& s) { return Symmetric{{Communicator(s.comm.impl()), s.world}}; },
+      [](CommunicatorObject& s) { return Symmetric{{Communicator(s.comm.impl()), s.world}}; },
       nb::sig("def symmetric(self) -> SymmetricMemory"),
       "Makes arrays that peers can reach, so that collectives on them copy nothing.");
 }

@@ -59,7 +59,7 @@ Array read_out(nb::handle out) {
 
 // Reads a collective call's arguments by `read`. If they are refused, the other ranks are told.
 template <typename Read>
-auto read_arguments(PyCommunicator& self, Read&& read, Refuse refuse = &refuse_next_call) {
+auto read_arguments(CommunicatorObject& self, Read&& read, Refuse refuse = &refuse_next_call) {
   try {
     return read();
   } catch (...) {
@@ -108,9 +108,9 @@ template <typename Options, typename... Given, typename... Arguments>
 void define(CommunicatorClass& cls,
             const Verbs<Options>& verbs,
             const Text& text,
-            Plan<Options> (*read)(PyCommunicator&, Given...),
+            Plan<Options> (*read)(CommunicatorObject&, Given...),
             const Arguments&... arguments) {
-  const auto plan = [read](PyCommunicator& self, nb::handle stream, Given... given) {
+  const auto plan = [read](CommunicatorObject& self, nb::handle stream, Given... given) {
     Plan<Options> read_plan = read(self, given...);
     read_arguments(self, [&] { choose_stream(read_plan, stream); });
     return read_plan;
@@ -136,7 +136,7 @@ void define(CommunicatorClass& cls,
   add(text.name,
       text.result,
       text.help,
-      [plan, block = verbs.block](PyCommunicator& self, Given... given, nb::handle stream) {
+      [plan, block = verbs.block](CommunicatorObject& self, Given... given, nb::handle stream) {
         auto call = plan(self, stream, given...);
         without_gil([&] { block(self.comm, call); });
         retain(self, call);
@@ -146,7 +146,7 @@ void define(CommunicatorClass& cls,
       "Work",
       "Start `" + text.name + "`; the arrays must be left alone until the Work is done.",
       [plan, start = verbs.start, name = text.name](
-          PyCommunicator& self, Given... given, nb::handle stream) {
+          CommunicatorObject& self, Given... given, nb::handle stream) {
         auto call = plan(self, stream, given...);
         WorkHandle handle{.work = without_gil([&] { return start(self.comm, call); })};
         retain_lent(self, call);
@@ -161,7 +161,7 @@ void define(CommunicatorClass& cls,
       "Prepared",
       "Check `" + text.name + "` once, to call it again and again on the same arrays.",
       [plan, prepare = verbs.prepare, name = text.name](
-          PyCommunicator& self, Given... given, nb::handle stream) {
+          CommunicatorObject& self, Given... given, nb::handle stream) {
         auto call = plan(self, stream, given...);
         read_arguments(self, [&] { require_reusable(call.result); });
         PreparedHandle handle{.comm = nb::find(self),

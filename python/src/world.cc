@@ -22,7 +22,7 @@
 #include "hocket/machine.h"
 #include "hocket/run_clock.h"
 #include "hocket/store.h"
-#include "py_communicator.h"
+#include "communicator_object.h"
 
 namespace hocket::python {
 
@@ -62,7 +62,7 @@ InitOptions init_options(nb::handle rank,
   return options;
 }
 
-PyCommunicator init(nb::handle rank,
+CommunicatorObject init(nb::handle rank,
                     nb::handle size,
                     nb::handle address,
                     nb::handle key,
@@ -103,7 +103,7 @@ void run_threads(nb::handle size, nb::object body) {
   const auto rank = [&](Communicator& comm) {
     const nb::gil_scoped_acquire acquire;
     try {
-      body(PyCommunicator{Communicator(comm.impl())});
+      body(CommunicatorObject{Communicator(comm.impl())});
     } catch (...) {
       // Python ends threads that want the GIL after the interpreter's end, by unwinding (see
       // GilGivenAway). A rank left behind in this state sleeps until the process has gone.

@@ -22,7 +22,7 @@ constexpr std::size_t kMostEarlyBytes = std::size_t{64} << 20;
 constexpr std::size_t kReadAtOnce = std::size_t{1} << 20;
 // Messages from this length on are copied by both ends. Shorter ones end before the sender hears
 // that it may write.
-constexpr std::size_t kBothEndsFrom = std::size_t{128} << 10;
+constexpr std::size_t kBothEndsFrom = std::size_t{512} << 10;
 
 }  // namespace
 

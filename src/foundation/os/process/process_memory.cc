@@ -30,26 +30,37 @@ static_assert(sizeof(SequenceArea) == 32);
 
 // The area that the C library has registered for this thread; null if there is none.
 SequenceArea* area_of_library() noexcept {
-  static const auto* const offset =
-      static_cast<std::ptrdiff_t*>(::dlsym(RTLD_DEFAULT, "__rseq_offset"));
-  static const auto* const size = static_cast<unsigned*>(::dlsym(RTLD_DEFAULT, "__rseq_size"));
-  if (offset == nullptr || size == nullptr || *size == 0) return nullptr;
+  struct Place {
+    std::ptrdiff_t offset = 0;  // from the thread's control block
+    bool is_registered = false;
+  };
+  static const Place library_area = [] {
+    const auto* const offset = static_cast<std::ptrdiff_t*>(::dlsym(RTLD_DEFAULT, "__rseq_offset"));
+    const auto* const size = static_cast<unsigned*>(::dlsym(RTLD_DEFAULT, "__rseq_size"));
+    if (offset == nullptr || size == nullptr || *size == 0) return Place{};
+    return Place{*offset, true};
+  }();
+  if (!library_area.is_registered) return nullptr;
   std::byte* thread = nullptr;
   asm("movq %%fs:0, %0" : "=r"(thread));
-  return reinterpret_cast<SequenceArea*>(thread + *offset);
+  return reinterpret_cast<SequenceArea*>(thread + library_area.offset);
 }
 
 // The library may be old, or told not to register one. Then this thread registers its own.
 SequenceArea* area_of_thread() noexcept {
   if (SequenceArea* const area = area_of_library()) return area;
-  enum class State : std::uint8_t { kUnknown, kRegistered, kRefused };
-  static thread_local SequenceArea own;
-  static thread_local State state = State::kUnknown;
-  if (state == State::kUnknown) {
-    const bool works = ::syscall(SYS_rseq, &own, sizeof own, 0, kSignature) == 0;
-    state = works ? State::kRegistered : State::kRefused;
+  enum class Registration : std::uint8_t { kUnknown, kDone, kRefused };
+  struct Own {
+    SequenceArea area;
+    Registration registration = Registration::kUnknown;
+  };
+  static thread_local Own own_sequences;
+  if (own_sequences.registration == Registration::kUnknown) {
+    const bool works =
+        ::syscall(SYS_rseq, &own_sequences.area, sizeof own_sequences.area, 0, kSignature) == 0;
+    own_sequences.registration = works ? Registration::kDone : Registration::kRefused;
   }
-  return state == State::kRegistered ? &own : nullptr;
+  return own_sequences.registration == Registration::kDone ? &own_sequences.area : nullptr;
 }
 #endif
 

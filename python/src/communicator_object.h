@@ -183,15 +183,15 @@ class HeldWork {
 };
 
 // Python's `Communicator`: the C++ one and the world it came from, which it keeps alive.
-struct PyCommunicator {
-  PyCommunicator(Communicator communicator, std::shared_ptr<World> its_world = {})
+struct CommunicatorObject {
+  CommunicatorObject(Communicator communicator, std::shared_ptr<World> its_world = {})
       : comm(std::move(communicator)),
         world(std::move(its_world)),
         first_deadline(comm.deadline()) {}
-  PyCommunicator(PyCommunicator&&) noexcept = default;
+  CommunicatorObject(CommunicatorObject&&) noexcept = default;
   // The destructor closes the communicator if this is its last object. The last
   // one of a world also leaves the job, which must not happen under the GIL.
-  ~PyCommunicator();
+  ~CommunicatorObject();
 
   Communicator comm;
   std::shared_ptr<World> world;  // null for ranks that are threads
@@ -204,7 +204,7 @@ struct PyCommunicator {
 
 // Python's `SymmetricMemory`: the type of `comm.symmetric`.
 struct Symmetric {
-  PyCommunicator self;
+  CommunicatorObject self;
 };
 
 // The way to announce a refused call.
@@ -217,7 +217,7 @@ inline void refuse_rebuild(Communicator& comm, const std::string& reason) {
 // Tells the other ranks that this rank's next collective call was refused before it was made. So
 // they need not wait for it. The reason is the exception being handled, which the caller then
 // rethrows. Throws only exceptions of signal handlers.
-void announce_refusal(PyCommunicator& self, Refuse refuse = &refuse_next_call);
+void announce_refusal(CommunicatorObject& self, Refuse refuse = &refuse_next_call);
 
 // Seconds, a datetime.timedelta, infinity, or None for the default. `name` is the argument's.
 std::optional<Duration> duration_argument(nb::handle value, const char* name);
@@ -252,7 +252,7 @@ void keep(Handle& handle, Arrays&... arrays) {
   (one(arrays), ...);
 }
 
-using CommunicatorClass = nb::class_<PyCommunicator>;
+using CommunicatorClass = nb::class_<CommunicatorObject>;
 
 // One for each group of methods.
 void bind_reductions(CommunicatorClass& cls);

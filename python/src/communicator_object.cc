@@ -1,4 +1,4 @@
-#include "py_communicator.h"
+#include "communicator_object.h"
 
 #include <algorithm>
 #include <cmath>
@@ -51,7 +51,7 @@ bool leaves_at_exit(const World& world) {
 
 }  // namespace
 
-PyCommunicator::~PyCommunicator() {
+CommunicatorObject::~CommunicatorObject() {
   if (!comm.impl()) return;  // moved from
   held.reset();
   if (world && leaves_at_exit(*world)) world->leave_at_exit();
@@ -61,7 +61,7 @@ PyCommunicator::~PyCommunicator() {
   });
 }
 
-void announce_refusal(PyCommunicator& self, Refuse refuse) {
+void announce_refusal(CommunicatorObject& self, Refuse refuse) {
   std::string reason = "its arguments were refused in Python";
   try {
     throw;
