@@ -121,7 +121,7 @@ struct GridCase {
   std::vector<Halo> halo;
 };
 
-// What the whole array holds at a place.
+// Returns the value of the whole array at a place.
 int value_at(int row, int column, int rest) { return 10000 * row + 10 * column + rest; }
 
 // An exchange on arrays of own cells `kRows` by `kColumns` with two numbers a cell.

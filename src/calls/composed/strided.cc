@@ -175,7 +175,7 @@ class StridedTarget {
     void* const data = shape_.is_contiguous ? out_.data : memory_.data();
     return {data, shape_.count, out_.dtype};
   }
-  // Of a message that may have been shorter, the first elements.
+  // A message may have been shorter. Then these are the first elements.
   void unpack(const Received& received) {
     if (shape_.is_contiguous || received.source == kNullRank) return;
     const std::size_t came = std::min(received.count, shape_.count) * shape_.element;

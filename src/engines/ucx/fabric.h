@@ -48,7 +48,7 @@ enum class Bulk : std::uint8_t {
 // times faster. Below it, the round trip costs more.
 inline constexpr std::size_t kDirectFrom = std::size_t{512} << 10;
 
-// Where UCX listens for other ranks. A value.
+// The addresses at which UCX listens for other ranks. A value.
 struct ListenOptions {
   std::string interface;       // the network interface; empty: UCX chooses
   bool is_chosen = false;      // by the user, for all transports; else it is for TCP alone

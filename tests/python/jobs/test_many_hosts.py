@@ -436,7 +436,7 @@ def add_bridge(network, host, kind):
 def test_a_bridge_with_one_address_on_all_hosts_is_no_way_between_them(network, tmp_path, kind, settings):
     for host in range(2):
         add_bridge(network, host, kind)
-    # Of the hosts' own interfaces, UCX leaves out those that are not there.
+    # UCX leaves out those of the hosts' own interfaces that are not there.
     own = ",".join(f"v{os.getpid()}h{host}" for host in range(2))
     environment = {name: value.format(own=own) for name, value in settings.items()}
     codes, text = Job(network, tmp_path, hosts=2, ranks=2, **environment).finish()

@@ -194,7 +194,7 @@ void Meeting::require_launchers() {
   }
 }
 
-// Whoever waits with this launcher can then say for whom.
+// Others that wait with this launcher can then name the missing hosts.
 void Meeting::note_absent() {
   std::string text = fmt::format("{}", fmt::join(absent(), ", "));
   if (text == told_absent_) return;
