@@ -5,21 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int rank, size;
-
-#define CHECK(condition)                                                             \
-  do {                                                                               \
-    if (!(condition)) {                                                              \
-      fprintf(stderr, "rank %d: %s:%d: %s\n", rank, __FILE__, __LINE__, #condition); \
-      exit(1);                                                                       \
-    }                                                                                \
-  } while (0)
-
-static int error_class(int code) {
-  int found = -1;
-  MPI_Error_class(code, &found);
-  return found;
-}
+#include "check.h"
 
 static void test_environment(void) {
   int flag = 0, version = 0, subversion = 0, length = 0;

@@ -6,24 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static int rank, size;
+#include "check.h"
+
 static const char* path;
-
-#define CHECK(condition)                                                             \
-  do {                                                                               \
-    if (!(condition)) {                                                              \
-      fprintf(stderr, "rank %d: %s:%d: %s\n", rank, __FILE__, __LINE__, #condition); \
-      exit(1);                                                                       \
-    }                                                                                \
-  } while (0)
-#define OK(call) CHECK((call) == MPI_SUCCESS)
-
-static int error_class(int code) {
-  int found = -1;
-  MPI_Error_class(code, &found);
-  return found;
-}
-#define FAILS(call, expected) CHECK(error_class(call) == (expected))
 
 static MPI_File opened(int amode) {
   MPI_File file;

@@ -35,7 +35,6 @@ namespace hocket::engines::shm {
 // when the data is there. `void finish(std::uint64_t step)` follows the last peer. A taker of
 // exposed arrays also has `int read(ShmGroup&, const Call&, const ExposedArray&)`; see
 // read_exposed.
-// read(ShmGroup&, const Call&, const ExposedArray&)`; see read_exposed.
 template <typename Giver>
 concept Exposes = requires(Giver giver, ShmGroup& group, const engine::Call& call) {
   giver.expose(group, call);
