@@ -21,6 +21,7 @@ using std::chrono::seconds;
 
 constexpr int kRanks = 3;
 constexpr std::size_t kSmall = 4, kLarge = 40'000;  // elements; the latter are not packed
+constexpr std::size_t kLong = std::size_t{2} << 20;
 
 // A square matrix with one value a row.
 struct Diagonal {
@@ -52,6 +53,16 @@ struct Given {
   std::vector<int> ranks{2, 0};
 };
 
+// Arrays that the kernel copies for so long that the owner, if it fails, has to wait for a copy.
+std::vector<float>& long_share() {
+  static std::vector<float> share(kLong);
+  return share;
+}
+std::vector<float>& long_whole() {
+  static std::vector<float> whole(kRanks * kLong);
+  return whole;
+}
+
 struct Case {
   const char* name;
   void (*run)(Communicator&, Given&);
@@ -69,6 +80,12 @@ const std::vector<Case>& cases() {
          call();
          call.start().wait();
        }},
+      {"gather_of_long_arrays",
+       [](C& c, G&) { c.gather(long_share(), long_whole(), {.root = 1}); }},
+      {"scatter_of_long_arrays",
+       [](C& c, G&) { c.scatter(long_whole(), long_share(), {.root = 1}); }},
+      {"reduce_of_long_arrays",
+       [](C& c, G&) { c.reduce(long_whole(), long_whole(), {.root = 1}); }},
       {"all_gather_v", [](C& c, G& g) { c.all_gather_v(g.small.in_share(), g.small.out, {}); }},
       {"gather_v",
        [](C& c, G& g) { c.gather_v(g.small.in_share(), g.small.out, {}, {.root = 1}); }},

@@ -4,10 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 
-#include "foundation/base/deadline.h"
-#include "foundation/base/poll.h"
 #include "hocket/error.h"
 
 namespace hocket::engines::shm {
@@ -15,8 +12,6 @@ namespace {
 
 // The size of one copy. An owner that withdraws may have to wait for it.
 constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
-constexpr auto kMostPatience = std::chrono::seconds(10);
-constexpr auto kNap = std::chrono::microseconds(20);
 
 // Calls `copy(offset, bytes)` for each piece, which returns an error number, while the ticket is
 // valid.
@@ -84,12 +79,6 @@ void throw_unreachable(int owner, int error) {
                                 "more; set HOCKET_SINGLE_COPY=never on all ranks",
                                 owner),
                     error);
-}
-
-void withdraw(TicketWord& exposed, const std::function<bool()>& is_copied) noexcept {
-  exposed.store(0, std::memory_order_relaxed);
-  base::thread_fence(std::memory_order_seq_cst);  // pairs with copy_pieces
-  base::poll_until([&] { return !is_copied(); }, base::Deadline::in(kMostPatience), kNap);
 }
 
 }  // namespace hocket::engines::shm

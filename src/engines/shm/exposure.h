@@ -11,11 +11,13 @@
 //     peer         mark  look at ticket  copy  unmark
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 
 #include "foundation/base/atomic.h"
+#include "foundation/base/deadline.h"
+#include "foundation/base/poll.h"
 #include "membership/control/group.h"
 
 namespace hocket::engines::shm {
@@ -57,6 +59,13 @@ int write_exposed(const control::GroupControl& control,
 
 // Clears the ticket, then asks `is_copied` until no peer copies from or to the arrays. The kernel
 // finishes a piece even if the peer is killed or stopped. It waits ten seconds at most.
-void withdraw(TicketWord& exposed, const std::function<bool()>& is_copied) noexcept;
+template <typename IsCopied>
+void withdraw(TicketWord& exposed, const IsCopied& is_copied) noexcept {
+  exposed.store(0, std::memory_order_relaxed);
+  base::thread_fence(std::memory_order_seq_cst);  // pairs with the copies'
+  base::poll_until([&] { return !is_copied(); },
+                   base::Deadline::in(std::chrono::seconds(10)),
+                   std::chrono::microseconds(20));
+}
 
 }  // namespace hocket::engines::shm

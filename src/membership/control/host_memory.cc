@@ -13,7 +13,6 @@
 #include "foundation/base/poll.h"
 #include "foundation/os/process/process_exit.h"
 #include "foundation/os/process/process_memory.h"
-#include "foundation/os/process/process_state.h"
 #include "hocket/error.h"
 #include "membership/control/host.h"
 #include "membership/control/host_layout.h"
@@ -313,10 +312,7 @@ int HostControl::write_array(int rank,
 
 bool HostControl::may_be_copying(int rank) const noexcept {
   if (state(rank) != RankState::kAlive) return !os::has_process_ended(pid(rank));
-  const os::ProcessState process =
-      os::process_state(pid(rank), lines_[rank].start.load(std::memory_order_relaxed));
-  // A thread that has not stopped yet may be in the kernel, and a traced one may be about to enter.
-  return process.doing != os::ProcessState::Doing::kStopped || process.running_threads != 0;
+  return !os::are_threads_stopped(pid(rank), lines_[rank].start.load(std::memory_order_relaxed));
 }
 
 }  // namespace hocket::control

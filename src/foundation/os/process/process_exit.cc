@@ -1,5 +1,6 @@
 #include "foundation/os/process/process_exit.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -77,13 +78,17 @@ std::optional<Stat> parse_stat(std::string_view line) noexcept {
   return stat;
 }
 
-std::optional<Stat> read_stat(pid_t pid) noexcept {
-  const Fd file(::open(path_of(pid, "stat").data(), O_RDONLY | O_CLOEXEC));
+// Reads the `stat` of a process's folder, or of a thread's.
+std::optional<Stat> read_stat(int folder, const char* name) noexcept {
+  const Fd file(::openat(folder, name, O_RDONLY | O_CLOEXEC));
   if (!file) return std::nullopt;
   std::array<char, 1024> text;
   const ssize_t length = ::read(file.get(), text.data(), text.size());
   if (length <= 0) return std::nullopt;
   return parse_stat({text.data(), static_cast<std::size_t>(length)});
+}
+std::optional<Stat> read_stat(pid_t pid) noexcept {
+  return read_stat(AT_FDCWD, path_of(pid, "stat").data());
 }
 
 // Returns whether the kernel is writing a core dump of the process. This is fast for any size of
@@ -108,6 +113,28 @@ bool is_halted(pid_t pid, std::uint64_t start) noexcept {
   const auto stat = read_stat(pid);
   if (!stat || start == 0 || stat->start != start) return false;
   return stat->state == 'T' || stat->state == 't' || dumps_core(pid);
+}
+
+bool are_threads_stopped(pid_t pid, std::uint64_t start) noexcept {
+  const auto process = read_stat(pid);
+  if (!process || start == 0 || process->start != start || process->state != 'T') return false;
+  const Fd folder(::open(path_of(pid, "task").data(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder) return false;
+  alignas(dirent64) std::array<char, 4096> entries;
+  for (;;) {
+    const long length =
+        ::syscall(SYS_getdents64, folder.get(), entries.data(), entries.size());
+    if (length <= 0) return length == 0;
+    for (long at = 0; at < length;) {
+      const auto& entry = *reinterpret_cast<const dirent64*>(entries.data() + at);
+      at += entry.d_reclen;
+      if (entry.d_name[0] == '.') continue;
+      Path name{};
+      std::snprintf(name.data(), name.size(), "%.16s/stat", entry.d_name);
+      const auto thread = read_stat(folder.get(), name.data());
+      if (thread && std::strchr("TZX", thread->state) == nullptr) return false;
+    }
+  }
 }
 
 std::optional<int> dumps_core_by(pid_t pid, std::uint64_t start) noexcept {
