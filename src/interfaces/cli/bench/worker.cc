@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "hocket/fft.h"
 #include "hocket/hocket.h"
-#include "hocket/matmul.h"
 #include "interfaces/cli/bench/libraries.h"
 #include "interfaces/cli/bench/numeric.h"
 #include "interfaces/cli/bench/peer.h"
@@ -49,7 +47,9 @@ class Hocket final : public Library {
   }
 
   Bound bind(const Case& subject) override {
+#ifdef HOCKET_ARRAYS
     if (is_numeric(subject.collective)) return bind_numeric(subject);
+#endif
     Bound bound;
     if (subject.memory == Memory::kSymmetric && !gpu_) {
       bound.arrays = symmetric_arrays(subject, MemoryKind::kHost, bound.owners);
@@ -70,6 +70,7 @@ class Hocket final : public Library {
  private:
   using Owners = std::vector<std::shared_ptr<void>>;
 
+#ifdef HOCKET_ARRAYS
   Bound bind_numeric(const Case& subject) {
     Bound bound;
     bind_ordinary_arrays(bound, subject, seat());
@@ -107,6 +108,7 @@ class Hocket final : public Library {
     bound.calls = repeated([fft, in, out] { (*fft)(in, out); });
     return bound;
   }
+#endif
 
   // Symmetric arrays have one size on all ranks: the largest that any rank needs.
   Arrays symmetric_arrays(const Case& subject, MemoryKind memory, Owners& owners) {
