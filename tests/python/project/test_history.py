@@ -75,7 +75,8 @@ def test_the_picture_has_each_record(tmp_path):
     assert len(circles) == 3 * 20
 
 
-def test_figures_of_the_benchmark_become_a_record(tmp_path):
+def test_figures_of_the_benchmark_become_a_record(tmp_path, monkeypatch):
+    monkeypatch.setattr(history, "SIZES", {8: "8 B", 1 << 12: "4 KiB"})  # shorter than the real ones
     file = tmp_path / "bench.json"
     command = [find_command(), "bench", *history.COLLECTIVES, "-n", "2", "--sizes", ",".join(map(str, history.SIZES)),
                "--repeats", "1", "--min-time", "1", "--json", file]
@@ -91,7 +92,7 @@ def test_figures_of_the_benchmark_become_a_record(tmp_path):
         for row in figures["rows"]
     ]
     made = history.record_of(figures, "a" * 40, "peer")
-    assert len(made["cells"]) == 20 and history.are_comparable(made, made)
+    assert len(made["cells"]) == 10 and history.are_comparable(made, made)
     figures["rows"][3]["verified"] = False
     with pytest.raises(ValueError, match="results are wrong"):
         history.record_of(figures, "a" * 40, "peer")
