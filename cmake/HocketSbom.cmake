@@ -36,7 +36,7 @@ hocket_carries_static(hwy::hwy Highway "${hwy_VERSION}" Apache-2.0 pkg:github/go
 hocket_carries_static(OpenSSL::SSL OpenSSL "${OPENSSL_VERSION}" Apache-2.0 pkg:github/openssl/openssl)
 hocket_carries(Eigen "${Eigen3_VERSION}" MPL-2.0 pkg:gitlab/libeigen/eigen)
 hocket_carries("JSON for Modern C++" "${nlohmann_json_VERSION}" MIT pkg:github/nlohmann/json)
-hocket_carries(CLI11 "${CLI11_VERSION}" BSD-3-Clause pkg:github/CLIUtils/CLI11)
+hocket_carries(CLI11 "${CLI11_VERSION}" BSD-3-Clause pkg:github/cliutils/cli11)
 hocket_carries(nanobind "${nanobind_VERSION}" BSD-3-Clause pkg:pypi/nanobind)
 if(HOCKET_STATIC_CXX_RUNTIME)  # set by the tool chain of tools/wheel.sh
   hocket_carries("GCC's runtime" "${CMAKE_CXX_COMPILER_VERSION}"
