@@ -19,8 +19,12 @@ install(TARGETS hocket EXPORT hocketTargets
   RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ${namelink}
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+set(without "")
+if(NOT HOCKET_ARRAYS)  # hocket.h includes these headers where they are
+  set(without REGEX "/(device_pool|distribution|fft|matmul|redistribute)\\.h$" EXCLUDE)
+endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/hocket DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-  FILES_MATCHING PATTERN "*.h" PATTERN "*.cuh" PATTERN "*.f90")
+  FILES_MATCHING PATTERN "*.h" PATTERN "*.cuh" PATTERN "*.f90" ${without})
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/hocket)
 if(TARGET hocket_command)
   set_target_properties(hocket_command PROPERTIES

@@ -20,6 +20,10 @@ done
 out=${out:-dist}
 mkdir -p build "$out"
 say() { echo "wheel: $*"; }
+# Files have the commit's time and one mode, so that two builds of a commit are the same wheel.
+umask 022
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 315532800)}
+export SOURCE_DATE_EPOCH
 
 # The tag of a wheel that is for PYTHON alone.
 tag=

@@ -115,413 +115,333 @@ module hocket
   ! Arrays are targets in these interfaces. So the compiler knows that a call, and the work that it
   ! starts, may read and write them.
   interface
-    function hocket_version() bind(c)
+    type(c_ptr) function hocket_version() bind(c)
       import
-      type(c_ptr) :: hocket_version
     end function
-    function hocket_dtype_size(dtype) bind(c)
-      import
-      integer(c_int32_t), value :: dtype
-      integer(c_size_t) :: hocket_dtype_size
-    end function
-    function hocket_dtype_name(dtype) bind(c)
+    integer(c_size_t) function hocket_dtype_size(dtype) bind(c)
       import
       integer(c_int32_t), value :: dtype
-      type(c_ptr) :: hocket_dtype_name
     end function
-    function hocket_op_name(op) bind(c)
+    type(c_ptr) function hocket_dtype_name(dtype) bind(c)
+      import
+      integer(c_int32_t), value :: dtype
+    end function
+    type(c_ptr) function hocket_op_name(op) bind(c)
       import
       integer(c_int32_t), value :: op
-      type(c_ptr) :: hocket_op_name
     end function
-    function hocket_code_name(code) bind(c)
+    type(c_ptr) function hocket_code_name(code) bind(c)
       import
       integer(c_int), value :: code
-      type(c_ptr) :: hocket_code_name
     end function
-    function hocket_error_message() bind(c)
+    type(c_ptr) function hocket_error_message() bind(c)
       import
-      type(c_ptr) :: hocket_error_message
     end function
-    function hocket_error_details(info) bind(c)
+    integer(c_int) function hocket_error_details(info) bind(c)
       import
       type(c_ptr), value :: info
-      integer(c_int) :: hocket_error_details
     end function
-    function hocket_init(options, world) bind(c)
+    integer(c_int) function hocket_init(options, world) bind(c)
       import
       type(hocket_init_options), intent(in), optional :: options
       type(c_ptr), intent(inout) :: world
-      integer(c_int) :: hocket_init
     end function
-    function hocket_comm_rank(comm, rank) bind(c)
+    integer(c_int) function hocket_comm_rank(comm, rank) bind(c)
       import
       type(c_ptr), value :: comm
       integer(c_int), intent(out) :: rank
-      integer(c_int) :: hocket_comm_rank
     end function
-    function hocket_comm_size(comm, size) bind(c)
+    integer(c_int) function hocket_comm_size(comm, size) bind(c)
       import
       type(c_ptr), value :: comm
       integer(c_int), intent(out) :: size
-      integer(c_int) :: hocket_comm_size
     end function
-    function hocket_comm_epoch(comm, epoch) bind(c)
+    integer(c_int) function hocket_comm_epoch(comm, epoch) bind(c)
       import
       type(c_ptr), value :: comm
       integer(c_int), intent(out) :: epoch
-      integer(c_int) :: hocket_comm_epoch
     end function
-    function hocket_comm_name(comm, name) bind(c)
+    integer(c_int) function hocket_comm_name(comm, name) bind(c)
       import
       type(c_ptr), value :: comm
       type(c_ptr), intent(out) :: name
-      integer(c_int) :: hocket_comm_name
     end function
-    function hocket_comm_world_ranks(comm, ranks, length) bind(c)
+    integer(c_int) function hocket_comm_world_ranks(comm, ranks, length) bind(c)
       import
       type(c_ptr), value :: comm
       integer(c_int32_t), intent(out) :: ranks(*)
       integer(c_size_t), value :: length
-      integer(c_int) :: hocket_comm_world_ranks
     end function
-    function hocket_comm_hosts(comm, hosts, length) bind(c)
+    integer(c_int) function hocket_comm_hosts(comm, hosts, length) bind(c)
       import
       type(c_ptr), value :: comm
       integer(c_int32_t), intent(out) :: hosts(*)
       integer(c_size_t), value :: length
-      integer(c_int) :: hocket_comm_hosts
     end function
-    function hocket_comm_deadline(comm, deadline_ns) bind(c)
+    integer(c_int) function hocket_comm_deadline(comm, deadline_ns) bind(c)
       import
       type(c_ptr), value :: comm
       integer(c_int64_t), intent(out) :: deadline_ns
-      integer(c_int) :: hocket_comm_deadline
     end function
-    function hocket_comm_set_deadline(comm, deadline_ns) bind(c)
+    integer(c_int) function hocket_comm_set_deadline(comm, deadline_ns) bind(c)
       import
       type(c_ptr), value :: comm
       integer(c_int64_t), value :: deadline_ns
-      integer(c_int) :: hocket_comm_set_deadline
     end function
-    function hocket_comm_audited(comm, audited) bind(c)
+    integer(c_int) function hocket_comm_audited(comm, audited) bind(c)
       import
       type(c_ptr), value :: comm
       integer(c_int), intent(out) :: audited
-      integer(c_int) :: hocket_comm_audited
     end function
-    function hocket_comm_set_audited(comm, audited) bind(c)
+    integer(c_int) function hocket_comm_set_audited(comm, audited) bind(c)
       import
       type(c_ptr), value :: comm
       integer(c_int), value :: audited
-      integer(c_int) :: hocket_comm_set_audited
     end function
-    function hocket_comm_status(comm) bind(c)
+    integer(c_int) function hocket_comm_status(comm) bind(c)
       import
       type(c_ptr), value :: comm
-      integer(c_int) :: hocket_comm_status
     end function
-    function hocket_comm_abort(comm, reason) bind(c)
+    integer(c_int) function hocket_comm_abort(comm, reason) bind(c)
       import
       type(c_ptr), value :: comm
       character(kind=c_char), intent(in) :: reason(*)
-      integer(c_int) :: hocket_comm_abort
     end function
-    function hocket_comm_close(comm) bind(c)
+    integer(c_int) function hocket_comm_close(comm) bind(c)
       import
       type(c_ptr), value :: comm
-      integer(c_int) :: hocket_comm_close
     end function
     subroutine hocket_comm_free(comm) bind(c)
       import
       type(c_ptr), intent(inout) :: comm
     end subroutine
-    function hocket_new_group(comm, ranks, length, options, group) bind(c)
+    integer(c_int) function hocket_new_group(comm, ranks, length, options, group) bind(c)
       import
       type(c_ptr), value :: comm
       integer(c_int32_t), intent(in) :: ranks(*)
       integer(c_size_t), value :: length
       type(hocket_call_options), intent(in), optional :: options
       type(c_ptr), intent(inout) :: group
-      integer(c_int) :: hocket_new_group
     end function
-    function hocket_split(comm, color, key, options, group) bind(c)
+    integer(c_int) function hocket_split(comm, color, key, options, group) bind(c)
       import
       type(c_ptr), value :: comm
-      integer(c_int32_t), value :: color
-      integer(c_int32_t), value :: key
+      integer(c_int32_t), value :: color, key
       type(hocket_call_options), intent(in), optional :: options
       type(c_ptr), intent(inout) :: group
-      integer(c_int) :: hocket_split
     end function
-    function hocket_duplicate(comm, options, copy) bind(c)
+    integer(c_int) function hocket_duplicate(comm, options, copy) bind(c)
       import
       type(c_ptr), value :: comm
       type(hocket_call_options), intent(in), optional :: options
       type(c_ptr), intent(inout) :: copy
-      integer(c_int) :: hocket_duplicate
     end function
-    function hocket_intra_node(comm, group) bind(c)
+    integer(c_int) function hocket_intra_node(comm, group) bind(c)
       import
       type(c_ptr), value :: comm
       type(c_ptr), intent(inout) :: group
-      integer(c_int) :: hocket_intra_node
     end function
-    function hocket_inter_node(comm, group) bind(c)
+    integer(c_int) function hocket_inter_node(comm, group) bind(c)
       import
       type(c_ptr), value :: comm
       type(c_ptr), intent(inout) :: group
-      integer(c_int) :: hocket_inter_node
     end function
-    function hocket_rebuild(comm, options, next) bind(c)
+    integer(c_int) function hocket_rebuild(comm, options, next) bind(c)
       import
       type(c_ptr), value :: comm
       type(hocket_rebuild_options), intent(in), optional :: options
       type(c_ptr), intent(inout) :: next
-      integer(c_int) :: hocket_rebuild
     end function
-    function hocket_all_reduce(comm, in, out, op, options) bind(c)
+    integer(c_int) function hocket_all_reduce(comm, in, out, op, options) bind(c)
       import
       type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target, optional :: in
-      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_array), intent(in), target, optional :: in, out
       integer(c_int32_t), value :: op
       type(hocket_call_options), intent(in), optional :: options
-      integer(c_int) :: hocket_all_reduce
     end function
-    function hocket_all_reduce_async(comm, in, out, op, options, work) bind(c)
+    integer(c_int) function hocket_all_reduce_async(comm, in, out, op, options, work) bind(c)
       import
       type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target, optional :: in
-      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_array), intent(in), target, optional :: in, out
       integer(c_int32_t), value :: op
       type(hocket_call_options), intent(in), optional :: options
       type(c_ptr), intent(inout) :: work
-      integer(c_int) :: hocket_all_reduce_async
     end function
-    function hocket_reduce(comm, in, out, op, root, options) bind(c)
+    integer(c_int) function hocket_reduce(comm, in, out, op, root, options) bind(c)
       import
       type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target, optional :: in
-      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_array), intent(in), target, optional :: in, out
+      integer(c_int32_t), value :: op, root
+      type(hocket_call_options), intent(in), optional :: options
+    end function
+    integer(c_int) function hocket_reduce_async(comm, in, out, op, root, options, work) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in, out
+      integer(c_int32_t), value :: op, root
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: work
+    end function
+    integer(c_int) function hocket_scan(comm, in, out, op, options) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in, out
       integer(c_int32_t), value :: op
+      type(hocket_call_options), intent(in), optional :: options
+    end function
+    integer(c_int) function hocket_scan_async(comm, in, out, op, options, work) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in, out
+      integer(c_int32_t), value :: op
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: work
+    end function
+    integer(c_int) function hocket_exscan(comm, in, out, op, options) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in, out
+      integer(c_int32_t), value :: op
+      type(hocket_call_options), intent(in), optional :: options
+    end function
+    integer(c_int) function hocket_exscan_async(comm, in, out, op, options, work) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in, out
+      integer(c_int32_t), value :: op
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: work
+    end function
+    integer(c_int) function hocket_reduce_scatter(comm, in, out, op, options) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in, out
+      integer(c_int32_t), value :: op
+      type(hocket_call_options), intent(in), optional :: options
+    end function
+    integer(c_int) function hocket_reduce_scatter_async(comm, in, out, op, options, work) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in, out
+      integer(c_int32_t), value :: op
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: work
+    end function
+    integer(c_int) function hocket_broadcast(comm, in, out, root, options) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in, out
       integer(c_int32_t), value :: root
       type(hocket_call_options), intent(in), optional :: options
-      integer(c_int) :: hocket_reduce
     end function
-    function hocket_reduce_async(comm, in, out, op, root, options, work) bind(c)
+    integer(c_int) function hocket_broadcast_async(comm, in, out, root, options, work) bind(c)
       import
       type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target, optional :: in
-      type(hocket_array), intent(in), target, optional :: out
-      integer(c_int32_t), value :: op
-      integer(c_int32_t), value :: root
-      type(hocket_call_options), intent(in), optional :: options
-      type(c_ptr), intent(inout) :: work
-      integer(c_int) :: hocket_reduce_async
-    end function
-    function hocket_scan(comm, in, out, op, options) bind(c)
-      import
-      type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target, optional :: in
-      type(hocket_array), intent(in), target, optional :: out
-      integer(c_int32_t), value :: op
-      type(hocket_call_options), intent(in), optional :: options
-      integer(c_int) :: hocket_scan
-    end function
-    function hocket_scan_async(comm, in, out, op, options, work) bind(c)
-      import
-      type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target, optional :: in
-      type(hocket_array), intent(in), target, optional :: out
-      integer(c_int32_t), value :: op
-      type(hocket_call_options), intent(in), optional :: options
-      type(c_ptr), intent(inout) :: work
-      integer(c_int) :: hocket_scan_async
-    end function
-    function hocket_exscan(comm, in, out, op, options) bind(c)
-      import
-      type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target, optional :: in
-      type(hocket_array), intent(in), target, optional :: out
-      integer(c_int32_t), value :: op
-      type(hocket_call_options), intent(in), optional :: options
-      integer(c_int) :: hocket_exscan
-    end function
-    function hocket_exscan_async(comm, in, out, op, options, work) bind(c)
-      import
-      type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target, optional :: in
-      type(hocket_array), intent(in), target, optional :: out
-      integer(c_int32_t), value :: op
-      type(hocket_call_options), intent(in), optional :: options
-      type(c_ptr), intent(inout) :: work
-      integer(c_int) :: hocket_exscan_async
-    end function
-    function hocket_reduce_scatter(comm, in, out, op, options) bind(c)
-      import
-      type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target, optional :: in
-      type(hocket_array), intent(in), target, optional :: out
-      integer(c_int32_t), value :: op
-      type(hocket_call_options), intent(in), optional :: options
-      integer(c_int) :: hocket_reduce_scatter
-    end function
-    function hocket_reduce_scatter_async(comm, in, out, op, options, work) bind(c)
-      import
-      type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target, optional :: in
-      type(hocket_array), intent(in), target, optional :: out
-      integer(c_int32_t), value :: op
-      type(hocket_call_options), intent(in), optional :: options
-      type(c_ptr), intent(inout) :: work
-      integer(c_int) :: hocket_reduce_scatter_async
-    end function
-    function hocket_broadcast(comm, in, out, root, options) bind(c)
-      import
-      type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target, optional :: in
-      type(hocket_array), intent(in), target, optional :: out
-      integer(c_int32_t), value :: root
-      type(hocket_call_options), intent(in), optional :: options
-      integer(c_int) :: hocket_broadcast
-    end function
-    function hocket_broadcast_async(comm, in, out, root, options, work) bind(c)
-      import
-      type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target, optional :: in
-      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_array), intent(in), target, optional :: in, out
       integer(c_int32_t), value :: root
       type(hocket_call_options), intent(in), optional :: options
       type(c_ptr), intent(inout) :: work
-      integer(c_int) :: hocket_broadcast_async
     end function
-    function hocket_all_gather(comm, in, out, options) bind(c)
+    integer(c_int) function hocket_all_gather(comm, in, out, options) bind(c)
       import
       type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target, optional :: in
-      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_array), intent(in), target, optional :: in, out
       type(hocket_call_options), intent(in), optional :: options
-      integer(c_int) :: hocket_all_gather
     end function
-    function hocket_all_gather_async(comm, in, out, options, work) bind(c)
+    integer(c_int) function hocket_all_gather_async(comm, in, out, options, work) bind(c)
       import
       type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target, optional :: in
-      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_array), intent(in), target, optional :: in, out
       type(hocket_call_options), intent(in), optional :: options
       type(c_ptr), intent(inout) :: work
-      integer(c_int) :: hocket_all_gather_async
     end function
-    function hocket_gather(comm, in, out, root, options) bind(c)
+    integer(c_int) function hocket_gather(comm, in, out, root, options) bind(c)
       import
       type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target, optional :: in
-      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_array), intent(in), target, optional :: in, out
       integer(c_int32_t), value :: root
       type(hocket_call_options), intent(in), optional :: options
-      integer(c_int) :: hocket_gather
     end function
-    function hocket_gather_async(comm, in, out, root, options, work) bind(c)
+    integer(c_int) function hocket_gather_async(comm, in, out, root, options, work) bind(c)
       import
       type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target, optional :: in
-      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_array), intent(in), target, optional :: in, out
       integer(c_int32_t), value :: root
       type(hocket_call_options), intent(in), optional :: options
       type(c_ptr), intent(inout) :: work
-      integer(c_int) :: hocket_gather_async
     end function
-    function hocket_scatter(comm, in, out, root, options) bind(c)
+    integer(c_int) function hocket_scatter(comm, in, out, root, options) bind(c)
       import
       type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target, optional :: in
-      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_array), intent(in), target, optional :: in, out
       integer(c_int32_t), value :: root
       type(hocket_call_options), intent(in), optional :: options
-      integer(c_int) :: hocket_scatter
     end function
-    function hocket_scatter_async(comm, in, out, root, options, work) bind(c)
+    integer(c_int) function hocket_scatter_async(comm, in, out, root, options, work) bind(c)
       import
       type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target, optional :: in
-      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_array), intent(in), target, optional :: in, out
       integer(c_int32_t), value :: root
       type(hocket_call_options), intent(in), optional :: options
       type(c_ptr), intent(inout) :: work
-      integer(c_int) :: hocket_scatter_async
     end function
-    function hocket_all_to_all(comm, in, out, options) bind(c)
+    integer(c_int) function hocket_all_to_all(comm, in, out, options) bind(c)
       import
       type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target, optional :: in
-      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_array), intent(in), target, optional :: in, out
       type(hocket_call_options), intent(in), optional :: options
-      integer(c_int) :: hocket_all_to_all
     end function
-    function hocket_all_to_all_async(comm, in, out, options, work) bind(c)
+    integer(c_int) function hocket_all_to_all_async(comm, in, out, options, work) bind(c)
       import
       type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target, optional :: in
-      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_array), intent(in), target, optional :: in, out
       type(hocket_call_options), intent(in), optional :: options
       type(c_ptr), intent(inout) :: work
-      integer(c_int) :: hocket_all_to_all_async
     end function
-    function hocket_barrier(comm, options) bind(c)
+    integer(c_int) function hocket_barrier(comm, options) bind(c)
       import
       type(c_ptr), value :: comm
       type(hocket_call_options), intent(in), optional :: options
-      integer(c_int) :: hocket_barrier
     end function
-    function hocket_barrier_async(comm, options, work) bind(c)
+    integer(c_int) function hocket_barrier_async(comm, options, work) bind(c)
       import
       type(c_ptr), value :: comm
       type(hocket_call_options), intent(in), optional :: options
       type(c_ptr), intent(inout) :: work
-      integer(c_int) :: hocket_barrier_async
     end function
-    function hocket_all_gather_v(comm, in, out, parts, options) bind(c)
+    integer(c_int) function hocket_all_gather_v(comm, in, out, parts, options) bind(c)
       import
       type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target, optional :: in
-      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_array), intent(in), target, optional :: in, out
       type(c_ptr), value :: parts
       type(hocket_call_options), intent(in), optional :: options
-      integer(c_int) :: hocket_all_gather_v
     end function
-    function hocket_all_gather_v_async(comm, in, out, parts, options, work) bind(c)
+    integer(c_int) function hocket_all_gather_v_async(comm, in, out, parts, options, work) bind(c)
       import
       type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target, optional :: in
-      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_array), intent(in), target, optional :: in, out
       type(c_ptr), value :: parts
       type(hocket_call_options), intent(in), optional :: options
       type(c_ptr), intent(inout) :: work
-      integer(c_int) :: hocket_all_gather_v_async
     end function
-    function hocket_gather_v(comm, in, out, parts, root, options) bind(c)
+    integer(c_int) function hocket_gather_v(comm, in, out, parts, root, options) bind(c)
       import
       type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target, optional :: in
-      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_array), intent(in), target, optional :: in, out
       type(c_ptr), value :: parts
       integer(c_int32_t), value :: root
       type(hocket_call_options), intent(in), optional :: options
-      integer(c_int) :: hocket_gather_v
     end function
-    function hocket_gather_v_async(comm, in, out, parts, root, options, work) bind(c)
+    integer(c_int) function hocket_gather_v_async(comm, in, out, parts, root, options, work) bind(c)
       import
       type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target, optional :: in
-      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_array), intent(in), target, optional :: in, out
       type(c_ptr), value :: parts
       integer(c_int32_t), value :: root
       type(hocket_call_options), intent(in), optional :: options
       type(c_ptr), intent(inout) :: work
-      integer(c_int) :: hocket_gather_v_async
     end function
-    function hocket_scatter_v(comm, in, parts, out, root, options) bind(c)
+    integer(c_int) function hocket_scatter_v(comm, in, parts, out, root, options) bind(c)
       import
       type(c_ptr), value :: comm
       type(hocket_array), intent(in), target, optional :: in
@@ -529,9 +449,9 @@ module hocket
       type(hocket_array), intent(in), target, optional :: out
       integer(c_int32_t), value :: root
       type(hocket_call_options), intent(in), optional :: options
-      integer(c_int) :: hocket_scatter_v
     end function
-    function hocket_scatter_v_async(comm, in, parts, out, root, options, work) bind(c)
+    integer(c_int) function hocket_scatter_v_async( &
+      comm, in, parts, out, root, options, work) bind(c)
       import
       type(c_ptr), value :: comm
       type(hocket_array), intent(in), target, optional :: in
@@ -540,9 +460,8 @@ module hocket
       integer(c_int32_t), value :: root
       type(hocket_call_options), intent(in), optional :: options
       type(c_ptr), intent(inout) :: work
-      integer(c_int) :: hocket_scatter_v_async
     end function
-    function hocket_all_to_all_v(comm, in, in_parts, out, out_parts, options) bind(c)
+    integer(c_int) function hocket_all_to_all_v(comm, in, in_parts, out, out_parts, options) bind(c)
       import
       type(c_ptr), value :: comm
       type(hocket_array), intent(in), target, optional :: in
@@ -550,9 +469,9 @@ module hocket
       type(hocket_array), intent(in), target, optional :: out
       type(c_ptr), value :: out_parts
       type(hocket_call_options), intent(in), optional :: options
-      integer(c_int) :: hocket_all_to_all_v
     end function
-    function hocket_all_to_all_v_async(comm, in, in_parts, out, out_parts, options, work) bind(c)
+    integer(c_int) function hocket_all_to_all_v_async( &
+      comm, in, in_parts, out, out_parts, options, work) bind(c)
       import
       type(c_ptr), value :: comm
       type(hocket_array), intent(in), target, optional :: in
@@ -561,387 +480,324 @@ module hocket
       type(c_ptr), value :: out_parts
       type(hocket_call_options), intent(in), optional :: options
       type(c_ptr), intent(inout) :: work
-      integer(c_int) :: hocket_all_to_all_v_async
     end function
-    function hocket_reduce_scatter_v(comm, in, out, counts, length, op, options) bind(c)
+    integer(c_int) function hocket_reduce_scatter_v( &
+      comm, in, out, counts, length, op, options) bind(c)
       import
       type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target, optional :: in
-      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_array), intent(in), target, optional :: in, out
       integer(c_size_t), intent(in) :: counts(*)
       integer(c_size_t), value :: length
       integer(c_int32_t), value :: op
       type(hocket_call_options), intent(in), optional :: options
-      integer(c_int) :: hocket_reduce_scatter_v
     end function
-    function hocket_reduce_scatter_v_async(comm, in, out, counts, length, op, options, work) bind(c)
+    integer(c_int) function hocket_reduce_scatter_v_async( &
+      comm, in, out, counts, length, op, options, work) bind(c)
       import
       type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target, optional :: in
-      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_array), intent(in), target, optional :: in, out
       integer(c_size_t), intent(in) :: counts(*)
       integer(c_size_t), value :: length
       integer(c_int32_t), value :: op
       type(hocket_call_options), intent(in), optional :: options
       type(c_ptr), intent(inout) :: work
-      integer(c_int) :: hocket_reduce_scatter_v_async
     end function
-    function hocket_all_reduce_by(comm, in, out, op, options) bind(c)
+    integer(c_int) function hocket_all_reduce_by(comm, in, out, op, options) bind(c)
       import
       type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target, optional :: in
-      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_array), intent(in), target, optional :: in, out
       type(hocket_operator), intent(in) :: op
       type(hocket_call_options), intent(in), optional :: options
-      integer(c_int) :: hocket_all_reduce_by
     end function
-    function hocket_all_reduce_by_async(comm, in, out, op, options, work) bind(c)
+    integer(c_int) function hocket_all_reduce_by_async(comm, in, out, op, options, work) bind(c)
       import
       type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target, optional :: in
-      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_array), intent(in), target, optional :: in, out
       type(hocket_operator), intent(in) :: op
       type(hocket_call_options), intent(in), optional :: options
       type(c_ptr), intent(inout) :: work
-      integer(c_int) :: hocket_all_reduce_by_async
     end function
-    function hocket_reduce_by(comm, in, out, op, root, options) bind(c)
+    integer(c_int) function hocket_reduce_by(comm, in, out, op, root, options) bind(c)
       import
       type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target, optional :: in
-      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_array), intent(in), target, optional :: in, out
       type(hocket_operator), intent(in) :: op
       integer(c_int32_t), value :: root
       type(hocket_call_options), intent(in), optional :: options
-      integer(c_int) :: hocket_reduce_by
     end function
-    function hocket_reduce_by_async(comm, in, out, op, root, options, work) bind(c)
+    integer(c_int) function hocket_reduce_by_async(comm, in, out, op, root, options, work) bind(c)
       import
       type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target, optional :: in
-      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_array), intent(in), target, optional :: in, out
       type(hocket_operator), intent(in) :: op
       integer(c_int32_t), value :: root
       type(hocket_call_options), intent(in), optional :: options
       type(c_ptr), intent(inout) :: work
-      integer(c_int) :: hocket_reduce_by_async
     end function
-    function hocket_reduce_scatter_by(comm, in, out, op, options) bind(c)
+    integer(c_int) function hocket_reduce_scatter_by(comm, in, out, op, options) bind(c)
       import
       type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target, optional :: in
-      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_array), intent(in), target, optional :: in, out
       type(hocket_operator), intent(in) :: op
       type(hocket_call_options), intent(in), optional :: options
-      integer(c_int) :: hocket_reduce_scatter_by
     end function
-    function hocket_reduce_scatter_by_async(comm, in, out, op, options, work) bind(c)
+    integer(c_int) function hocket_reduce_scatter_by_async(comm, in, out, op, options, work) bind(c)
       import
       type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target, optional :: in
-      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_array), intent(in), target, optional :: in, out
       type(hocket_operator), intent(in) :: op
       type(hocket_call_options), intent(in), optional :: options
       type(c_ptr), intent(inout) :: work
-      integer(c_int) :: hocket_reduce_scatter_by_async
     end function
-    function hocket_scan_by(comm, in, out, op, options) bind(c)
+    integer(c_int) function hocket_scan_by(comm, in, out, op, options) bind(c)
       import
       type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target, optional :: in
-      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_array), intent(in), target, optional :: in, out
       type(hocket_operator), intent(in) :: op
       type(hocket_call_options), intent(in), optional :: options
-      integer(c_int) :: hocket_scan_by
     end function
-    function hocket_scan_by_async(comm, in, out, op, options, work) bind(c)
+    integer(c_int) function hocket_scan_by_async(comm, in, out, op, options, work) bind(c)
       import
       type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target, optional :: in
-      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_array), intent(in), target, optional :: in, out
       type(hocket_operator), intent(in) :: op
       type(hocket_call_options), intent(in), optional :: options
       type(c_ptr), intent(inout) :: work
-      integer(c_int) :: hocket_scan_by_async
     end function
-    function hocket_exscan_by(comm, in, out, op, options) bind(c)
+    integer(c_int) function hocket_exscan_by(comm, in, out, op, options) bind(c)
       import
       type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target, optional :: in
-      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_array), intent(in), target, optional :: in, out
       type(hocket_operator), intent(in) :: op
       type(hocket_call_options), intent(in), optional :: options
-      integer(c_int) :: hocket_exscan_by
     end function
-    function hocket_exscan_by_async(comm, in, out, op, options, work) bind(c)
+    integer(c_int) function hocket_exscan_by_async(comm, in, out, op, options, work) bind(c)
       import
       type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target, optional :: in
-      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_array), intent(in), target, optional :: in, out
       type(hocket_operator), intent(in) :: op
       type(hocket_call_options), intent(in), optional :: options
       type(c_ptr), intent(inout) :: work
-      integer(c_int) :: hocket_exscan_by_async
     end function
-    function hocket_argmin(comm, in, index, values, ranks, indices, options) bind(c)
+    integer(c_int) function hocket_argmin(comm, in, index, values, ranks, indices, options) bind(c)
       import
       type(c_ptr), value :: comm
       type(hocket_array), intent(in), target :: in
       type(hocket_array), intent(in), target, optional :: index
-      type(hocket_array), intent(in), target :: values
-      type(hocket_array), intent(in), target :: ranks
+      type(hocket_array), intent(in), target :: values, ranks
       type(hocket_array), intent(in), target, optional :: indices
       type(hocket_call_options), intent(in), optional :: options
-      integer(c_int) :: hocket_argmin
     end function
-    function hocket_argmin_async(comm, in, index, values, ranks, indices, options, work) bind(c)
+    integer(c_int) function hocket_argmin_async( &
+      comm, in, index, values, ranks, indices, options, work) bind(c)
       import
       type(c_ptr), value :: comm
       type(hocket_array), intent(in), target :: in
       type(hocket_array), intent(in), target, optional :: index
-      type(hocket_array), intent(in), target :: values
-      type(hocket_array), intent(in), target :: ranks
+      type(hocket_array), intent(in), target :: values, ranks
       type(hocket_array), intent(in), target, optional :: indices
       type(hocket_call_options), intent(in), optional :: options
       type(c_ptr), intent(inout) :: work
-      integer(c_int) :: hocket_argmin_async
     end function
-    function hocket_argmax(comm, in, index, values, ranks, indices, options) bind(c)
+    integer(c_int) function hocket_argmax(comm, in, index, values, ranks, indices, options) bind(c)
       import
       type(c_ptr), value :: comm
       type(hocket_array), intent(in), target :: in
       type(hocket_array), intent(in), target, optional :: index
-      type(hocket_array), intent(in), target :: values
-      type(hocket_array), intent(in), target :: ranks
+      type(hocket_array), intent(in), target :: values, ranks
       type(hocket_array), intent(in), target, optional :: indices
       type(hocket_call_options), intent(in), optional :: options
-      integer(c_int) :: hocket_argmax
     end function
-    function hocket_argmax_async(comm, in, index, values, ranks, indices, options, work) bind(c)
+    integer(c_int) function hocket_argmax_async( &
+      comm, in, index, values, ranks, indices, options, work) bind(c)
       import
       type(c_ptr), value :: comm
       type(hocket_array), intent(in), target :: in
       type(hocket_array), intent(in), target, optional :: index
-      type(hocket_array), intent(in), target :: values
-      type(hocket_array), intent(in), target :: ranks
+      type(hocket_array), intent(in), target :: values, ranks
       type(hocket_array), intent(in), target, optional :: indices
       type(hocket_call_options), intent(in), optional :: options
       type(c_ptr), intent(inout) :: work
-      integer(c_int) :: hocket_argmax_async
     end function
-    function hocket_send(comm, in, destination, tag, options) bind(c)
+    integer(c_int) function hocket_send(comm, in, destination, tag, options) bind(c)
       import
       type(c_ptr), value :: comm
       type(hocket_array), intent(in), target, optional :: in
-      integer(c_int32_t), value :: destination
-      integer(c_int32_t), value :: tag
+      integer(c_int32_t), value :: destination, tag
       type(hocket_call_options), intent(in), optional :: options
-      integer(c_int) :: hocket_send
     end function
-    function hocket_send_async(comm, in, destination, tag, options, work) bind(c)
+    integer(c_int) function hocket_send_async(comm, in, destination, tag, options, work) bind(c)
       import
       type(c_ptr), value :: comm
       type(hocket_array), intent(in), target, optional :: in
-      integer(c_int32_t), value :: destination
-      integer(c_int32_t), value :: tag
+      integer(c_int32_t), value :: destination, tag
       type(hocket_call_options), intent(in), optional :: options
       type(c_ptr), intent(inout) :: work
-      integer(c_int) :: hocket_send_async
     end function
-    function hocket_recv(comm, out, source, tag, options, received) bind(c)
+    integer(c_int) function hocket_recv(comm, out, source, tag, options, received) bind(c)
       import
       type(c_ptr), value :: comm
       type(hocket_array), intent(in), target, optional :: out
-      integer(c_int32_t), value :: source
-      integer(c_int32_t), value :: tag
+      integer(c_int32_t), value :: source, tag
       type(hocket_call_options), intent(in), optional :: options
       type(hocket_received), intent(out), optional :: received
-      integer(c_int) :: hocket_recv
     end function
-    function hocket_recv_async(comm, out, source, tag, options, work) bind(c)
+    integer(c_int) function hocket_recv_async(comm, out, source, tag, options, work) bind(c)
       import
       type(c_ptr), value :: comm
       type(hocket_array), intent(in), target, optional :: out
-      integer(c_int32_t), value :: source
-      integer(c_int32_t), value :: tag
+      integer(c_int32_t), value :: source, tag
       type(hocket_call_options), intent(in), optional :: options
       type(c_ptr), intent(inout) :: work
-      integer(c_int) :: hocket_recv_async
     end function
-    function hocket_probe(comm, source, tag, options, received) bind(c)
+    integer(c_int) function hocket_probe(comm, source, tag, options, received) bind(c)
       import
       type(c_ptr), value :: comm
-      integer(c_int32_t), value :: source
-      integer(c_int32_t), value :: tag
+      integer(c_int32_t), value :: source, tag
       type(hocket_call_options), intent(in), optional :: options
       type(hocket_received), intent(out) :: received
-      integer(c_int) :: hocket_probe
     end function
-    function hocket_probe_now(comm, source, tag, received, found) bind(c)
+    integer(c_int) function hocket_probe_now(comm, source, tag, received, found) bind(c)
       import
       type(c_ptr), value :: comm
-      integer(c_int32_t), value :: source
-      integer(c_int32_t), value :: tag
+      integer(c_int32_t), value :: source, tag
       type(hocket_received), intent(inout) :: received
       integer(c_int), intent(out) :: found
-      integer(c_int) :: hocket_probe_now
     end function
-    function hocket_send_recv(comm, in, destination, out, source, tag, options) bind(c)
+    integer(c_int) function hocket_send_recv( &
+      comm, in, destination, out, source, tag, options) bind(c)
       import
       type(c_ptr), value :: comm
       type(hocket_array), intent(in), target, optional :: in
       integer(c_int32_t), value :: destination
       type(hocket_array), intent(in), target, optional :: out
-      integer(c_int32_t), value :: source
-      integer(c_int32_t), value :: tag
+      integer(c_int32_t), value :: source, tag
       type(hocket_call_options), intent(in), optional :: options
-      integer(c_int) :: hocket_send_recv
     end function
-    function hocket_exchange( &
+    integer(c_int) function hocket_exchange( &
       comm, outgoing, outgoing_count, incoming, incoming_count, tag, options) bind(c)
       import
-      type(c_ptr), value :: comm
-      type(c_ptr), value :: outgoing
+      type(c_ptr), value :: comm, outgoing
       integer(c_size_t), value :: outgoing_count
       type(c_ptr), value :: incoming
       integer(c_size_t), value :: incoming_count
       integer(c_int32_t), value :: tag
       type(hocket_call_options), intent(in), optional :: options
-      integer(c_int) :: hocket_exchange
     end function
-    function hocket_work_wait(work) bind(c)
+    integer(c_int) function hocket_work_wait(work) bind(c)
       import
       type(c_ptr), value :: work
-      integer(c_int) :: hocket_work_wait
     end function
-    function hocket_work_wait_on(work, stream) bind(c)
+    integer(c_int) function hocket_work_wait_on(work, stream) bind(c)
       import
-      type(c_ptr), value :: work
-      type(c_ptr), value :: stream
-      integer(c_int) :: hocket_work_wait_on
+      type(c_ptr), value :: work, stream
     end function
-    function hocket_work_wait_for(work, timeout_ns, done) bind(c)
+    integer(c_int) function hocket_work_wait_for(work, timeout_ns, done) bind(c)
       import
       type(c_ptr), value :: work
       integer(c_int64_t), value :: timeout_ns
       integer(c_int), intent(out) :: done
-      integer(c_int) :: hocket_work_wait_for
     end function
-    function hocket_work_test(work, done) bind(c)
+    integer(c_int) function hocket_work_test(work, done) bind(c)
       import
       type(c_ptr), value :: work
       integer(c_int), intent(out) :: done
-      integer(c_int) :: hocket_work_test
     end function
-    function hocket_work_received(work, received) bind(c)
+    integer(c_int) function hocket_work_received(work, received) bind(c)
       import
       type(c_ptr), value :: work
       type(hocket_received), intent(out) :: received
-      integer(c_int) :: hocket_work_received
     end function
     subroutine hocket_work_free(work) bind(c)
       import
       type(c_ptr), intent(inout) :: work
     end subroutine
-    function hocket_symmetric_empty(comm, count, dtype, options, made) bind(c)
+    integer(c_int) function hocket_symmetric_empty(comm, count, dtype, options, made) bind(c)
       import
       type(c_ptr), value :: comm
       integer(c_size_t), value :: count
       integer(c_int32_t), value :: dtype
       type(hocket_symmetric_options), intent(in), optional :: options
       type(c_ptr), intent(inout) :: made
-      integer(c_int) :: hocket_symmetric_empty
     end function
-    function hocket_symmetric_local(symmetric, array) bind(c)
+    integer(c_int) function hocket_symmetric_local(symmetric, array) bind(c)
       import
       type(c_ptr), value :: symmetric
       type(hocket_array), intent(out) :: array
-      integer(c_int) :: hocket_symmetric_local
     end function
-    function hocket_symmetric_peer(symmetric, rank, array) bind(c)
+    integer(c_int) function hocket_symmetric_peer(symmetric, rank, array) bind(c)
       import
       type(c_ptr), value :: symmetric
       integer(c_int32_t), value :: rank
       type(hocket_array), intent(out) :: array
-      integer(c_int) :: hocket_symmetric_peer
     end function
     subroutine hocket_symmetric_free(symmetric) bind(c)
       import
       type(c_ptr), intent(inout) :: symmetric
     end subroutine
-    function hocket_object_from_bytes(data, length, object) bind(c)
+    integer(c_int) function hocket_object_from_bytes(data, length, object) bind(c)
       import
       type(c_ptr), value :: data
       integer(c_size_t), value :: length
       type(c_ptr), intent(inout) :: object
-      integer(c_int) :: hocket_object_from_bytes
     end function
-    function hocket_object_from_string(text, object) bind(c)
+    integer(c_int) function hocket_object_from_string(text, object) bind(c)
       import
       character(kind=c_char), intent(in) :: text(*)
       type(c_ptr), intent(inout) :: object
-      integer(c_int) :: hocket_object_from_string
     end function
-    function hocket_object_decode(data, length, object) bind(c)
+    integer(c_int) function hocket_object_decode(data, length, object) bind(c)
       import
       type(c_ptr), value :: data
       integer(c_size_t), value :: length
       type(c_ptr), intent(inout) :: object
-      integer(c_int) :: hocket_object_decode
     end function
-    function hocket_object_kind(object, kind) bind(c)
+    integer(c_int) function hocket_object_kind(object, kind) bind(c)
       import
       type(c_ptr), value :: object
       integer(c_int), intent(out) :: kind
-      integer(c_int) :: hocket_object_kind
     end function
-    function hocket_object_bytes(object, data, length) bind(c)
+    integer(c_int) function hocket_object_bytes(object, data, length) bind(c)
       import
       type(c_ptr), value :: object
       type(c_ptr), intent(out) :: data
       integer(c_size_t), intent(out) :: length
-      integer(c_int) :: hocket_object_bytes
     end function
-    function hocket_object_encoding(object, data, length) bind(c)
+    integer(c_int) function hocket_object_encoding(object, data, length) bind(c)
       import
       type(c_ptr), value :: object
       type(c_ptr), intent(out) :: data
       integer(c_size_t), intent(out) :: length
-      integer(c_int) :: hocket_object_encoding
     end function
     subroutine hocket_object_free(object) bind(c)
       import
       type(c_ptr), intent(inout) :: object
     end subroutine
-    function hocket_broadcast_object(comm, object, root, options, result) bind(c)
+    integer(c_int) function hocket_broadcast_object(comm, object, root, options, result) bind(c)
       import
-      type(c_ptr), value :: comm
-      type(c_ptr), value :: object
+      type(c_ptr), value :: comm, object
       integer(c_int32_t), value :: root
       type(hocket_call_options), intent(in), optional :: options
       type(c_ptr), intent(inout) :: result
-      integer(c_int) :: hocket_broadcast_object
     end function
-    function hocket_gather_object(comm, object, root, options, results, length) bind(c)
+    integer(c_int) function hocket_gather_object( &
+      comm, object, root, options, results, length) bind(c)
       import
-      type(c_ptr), value :: comm
-      type(c_ptr), value :: object
+      type(c_ptr), value :: comm, object
       integer(c_int32_t), value :: root
       type(hocket_call_options), intent(in), optional :: options
       type(c_ptr), intent(out) :: results(*)
       integer(c_size_t), value :: length
-      integer(c_int) :: hocket_gather_object
     end function
-    function hocket_all_gather_object(comm, object, options, results, length) bind(c)
+    integer(c_int) function hocket_all_gather_object(comm, object, options, results, length) bind(c)
       import
-      type(c_ptr), value :: comm
-      type(c_ptr), value :: object
+      type(c_ptr), value :: comm, object
       type(hocket_call_options), intent(in), optional :: options
       type(c_ptr), intent(out) :: results(*)
       integer(c_size_t), value :: length
-      integer(c_int) :: hocket_all_gather_object
     end function
-    function hocket_scatter_object(comm, objects, length, root, options, result) bind(c)
+    integer(c_int) function hocket_scatter_object( &
+      comm, objects, length, root, options, result) bind(c)
       import
       type(c_ptr), value :: comm
       type(c_ptr), intent(in) :: objects(*)
@@ -949,308 +805,255 @@ module hocket
       integer(c_int32_t), value :: root
       type(hocket_call_options), intent(in), optional :: options
       type(c_ptr), intent(inout) :: result
-      integer(c_int) :: hocket_scatter_object
     end function
-    function hocket_prepared_call(prepared) bind(c)
+    integer(c_int) function hocket_prepared_call(prepared) bind(c)
       import
       type(c_ptr), value :: prepared
-      integer(c_int) :: hocket_prepared_call
     end function
-    function hocket_prepared_start(prepared, work) bind(c)
+    integer(c_int) function hocket_prepared_start(prepared, work) bind(c)
       import
       type(c_ptr), value :: prepared
       type(c_ptr), intent(inout) :: work
-      integer(c_int) :: hocket_prepared_start
     end function
     subroutine hocket_prepared_free(prepared) bind(c)
       import
       type(c_ptr), intent(inout) :: prepared
     end subroutine
-    function hocket_prepare_all_reduce(comm, in, out, op, options, prepared) bind(c)
+    integer(c_int) function hocket_prepare_all_reduce(comm, in, out, op, options, prepared) bind(c)
       import
       type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target, optional :: in
-      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_array), intent(in), target, optional :: in, out
       integer(c_int32_t), value :: op
       type(hocket_call_options), intent(in), optional :: options
       type(c_ptr), intent(inout) :: prepared
-      integer(c_int) :: hocket_prepare_all_reduce
     end function
-    function hocket_prepare_reduce(comm, in, out, op, root, options, prepared) bind(c)
+    integer(c_int) function hocket_prepare_reduce( &
+      comm, in, out, op, root, options, prepared) bind(c)
       import
       type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target, optional :: in
-      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_array), intent(in), target, optional :: in, out
+      integer(c_int32_t), value :: op, root
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: prepared
+    end function
+    integer(c_int) function hocket_prepare_scan(comm, in, out, op, options, prepared) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in, out
       integer(c_int32_t), value :: op
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: prepared
+    end function
+    integer(c_int) function hocket_prepare_exscan(comm, in, out, op, options, prepared) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in, out
+      integer(c_int32_t), value :: op
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: prepared
+    end function
+    integer(c_int) function hocket_prepare_reduce_scatter( &
+      comm, in, out, op, options, prepared) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in, out
+      integer(c_int32_t), value :: op
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: prepared
+    end function
+    integer(c_int) function hocket_prepare_broadcast(comm, in, out, root, options, prepared) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in, out
       integer(c_int32_t), value :: root
       type(hocket_call_options), intent(in), optional :: options
       type(c_ptr), intent(inout) :: prepared
-      integer(c_int) :: hocket_prepare_reduce
     end function
-    function hocket_prepare_scan(comm, in, out, op, options, prepared) bind(c)
+    integer(c_int) function hocket_prepare_all_gather(comm, in, out, options, prepared) bind(c)
       import
       type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target, optional :: in
-      type(hocket_array), intent(in), target, optional :: out
-      integer(c_int32_t), value :: op
+      type(hocket_array), intent(in), target, optional :: in, out
       type(hocket_call_options), intent(in), optional :: options
       type(c_ptr), intent(inout) :: prepared
-      integer(c_int) :: hocket_prepare_scan
     end function
-    function hocket_prepare_exscan(comm, in, out, op, options, prepared) bind(c)
+    integer(c_int) function hocket_prepare_gather(comm, in, out, root, options, prepared) bind(c)
       import
       type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target, optional :: in
-      type(hocket_array), intent(in), target, optional :: out
-      integer(c_int32_t), value :: op
-      type(hocket_call_options), intent(in), optional :: options
-      type(c_ptr), intent(inout) :: prepared
-      integer(c_int) :: hocket_prepare_exscan
-    end function
-    function hocket_prepare_reduce_scatter(comm, in, out, op, options, prepared) bind(c)
-      import
-      type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target, optional :: in
-      type(hocket_array), intent(in), target, optional :: out
-      integer(c_int32_t), value :: op
-      type(hocket_call_options), intent(in), optional :: options
-      type(c_ptr), intent(inout) :: prepared
-      integer(c_int) :: hocket_prepare_reduce_scatter
-    end function
-    function hocket_prepare_broadcast(comm, in, out, root, options, prepared) bind(c)
-      import
-      type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target, optional :: in
-      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_array), intent(in), target, optional :: in, out
       integer(c_int32_t), value :: root
       type(hocket_call_options), intent(in), optional :: options
       type(c_ptr), intent(inout) :: prepared
-      integer(c_int) :: hocket_prepare_broadcast
     end function
-    function hocket_prepare_all_gather(comm, in, out, options, prepared) bind(c)
+    integer(c_int) function hocket_prepare_scatter(comm, in, out, root, options, prepared) bind(c)
       import
       type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target, optional :: in
-      type(hocket_array), intent(in), target, optional :: out
-      type(hocket_call_options), intent(in), optional :: options
-      type(c_ptr), intent(inout) :: prepared
-      integer(c_int) :: hocket_prepare_all_gather
-    end function
-    function hocket_prepare_gather(comm, in, out, root, options, prepared) bind(c)
-      import
-      type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target, optional :: in
-      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_array), intent(in), target, optional :: in, out
       integer(c_int32_t), value :: root
       type(hocket_call_options), intent(in), optional :: options
       type(c_ptr), intent(inout) :: prepared
-      integer(c_int) :: hocket_prepare_gather
     end function
-    function hocket_prepare_scatter(comm, in, out, root, options, prepared) bind(c)
+    integer(c_int) function hocket_prepare_all_to_all(comm, in, out, options, prepared) bind(c)
       import
       type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target, optional :: in
-      type(hocket_array), intent(in), target, optional :: out
-      integer(c_int32_t), value :: root
+      type(hocket_array), intent(in), target, optional :: in, out
       type(hocket_call_options), intent(in), optional :: options
       type(c_ptr), intent(inout) :: prepared
-      integer(c_int) :: hocket_prepare_scatter
     end function
-    function hocket_prepare_all_to_all(comm, in, out, options, prepared) bind(c)
-      import
-      type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target, optional :: in
-      type(hocket_array), intent(in), target, optional :: out
-      type(hocket_call_options), intent(in), optional :: options
-      type(c_ptr), intent(inout) :: prepared
-      integer(c_int) :: hocket_prepare_all_to_all
-    end function
-    function hocket_wait_some(works, count, timeout_ns, indices, found) bind(c)
+    integer(c_int) function hocket_wait_some(works, count, timeout_ns, indices, found) bind(c)
       import
       type(c_ptr), intent(in) :: works(*)
       integer(c_size_t), value :: count
       integer(c_int64_t), value :: timeout_ns
-      integer(c_size_t), intent(out) :: indices(*)
-      integer(c_size_t), intent(out) :: found
-      integer(c_int) :: hocket_wait_some
+      integer(c_size_t), intent(out) :: indices(*), found
     end function
-    function hocket_wait_any(works, count, timeout_ns, index, done) bind(c)
+    integer(c_int) function hocket_wait_any(works, count, timeout_ns, index, done) bind(c)
       import
       type(c_ptr), intent(in) :: works(*)
       integer(c_size_t), value :: count
       integer(c_int64_t), value :: timeout_ns
       integer(c_size_t), intent(inout) :: index
       integer(c_int), intent(out) :: done
-      integer(c_int) :: hocket_wait_any
     end function
-    function hocket_wait_all(works, count, timeout_ns, done) bind(c)
+    integer(c_int) function hocket_wait_all(works, count, timeout_ns, done) bind(c)
       import
       type(c_ptr), intent(in) :: works(*)
       integer(c_size_t), value :: count
       integer(c_int64_t), value :: timeout_ns
       integer(c_int), intent(out) :: done
-      integer(c_int) :: hocket_wait_all
     end function
-    function hocket_all_reduce_coalesced(comm, arrays, count, op, options) bind(c)
+    integer(c_int) function hocket_all_reduce_coalesced(comm, arrays, count, op, options) bind(c)
       import
       type(c_ptr), value :: comm
       type(hocket_array), intent(in), target :: arrays(*)
       integer(c_size_t), value :: count
       integer(c_int32_t), value :: op
       type(hocket_call_options), intent(in), optional :: options
-      integer(c_int) :: hocket_all_reduce_coalesced
     end function
-    function hocket_broadcast_coalesced(comm, arrays, count, root, options) bind(c)
+    integer(c_int) function hocket_broadcast_coalesced(comm, arrays, count, root, options) bind(c)
       import
       type(c_ptr), value :: comm
       type(hocket_array), intent(in), target :: arrays(*)
       integer(c_size_t), value :: count
       integer(c_int32_t), value :: root
       type(hocket_call_options), intent(in), optional :: options
-      integer(c_int) :: hocket_broadcast_coalesced
     end function
-    function hocket_all_gather_coalesced(comm, in, out, count, options) bind(c)
+    integer(c_int) function hocket_all_gather_coalesced(comm, in, out, count, options) bind(c)
       import
       type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target :: in(*)
-      type(hocket_array), intent(in), target :: out(*)
+      type(hocket_array), intent(in), target :: in(*), out(*)
       integer(c_size_t), value :: count
       type(hocket_call_options), intent(in), optional :: options
-      integer(c_int) :: hocket_all_gather_coalesced
     end function
-    function hocket_reduce_scatter_coalesced(comm, in, out, count, op, options) bind(c)
+    integer(c_int) function hocket_reduce_scatter_coalesced( &
+      comm, in, out, count, op, options) bind(c)
       import
       type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target :: in(*)
-      type(hocket_array), intent(in), target :: out(*)
+      type(hocket_array), intent(in), target :: in(*), out(*)
       integer(c_size_t), value :: count
       integer(c_int32_t), value :: op
       type(hocket_call_options), intent(in), optional :: options
-      integer(c_int) :: hocket_reduce_scatter_coalesced
     end function
-    function hocket_reproducible_sum(comm, shards, out, op, options) bind(c)
+    integer(c_int) function hocket_reproducible_sum(comm, shards, out, op, options) bind(c)
       import
       type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target :: shards
-      type(hocket_array), intent(in), target :: out
+      type(hocket_array), intent(in), target :: shards, out
       integer(c_int32_t), value :: op
       type(hocket_call_options), intent(in), optional :: options
-      integer(c_int) :: hocket_reproducible_sum
     end function
-    function hocket_compressed_all_reduce(comm, inout, op, options) bind(c)
+    integer(c_int) function hocket_compressed_all_reduce(comm, inout, op, options) bind(c)
       import
       type(c_ptr), value :: comm
       type(hocket_array), intent(in), target :: inout
       integer(c_int32_t), value :: op
       type(hocket_call_options), intent(in), optional :: options
-      integer(c_int) :: hocket_compressed_all_reduce
     end function
-    function hocket_hierarchical_all_reduce(comm, inout, op, compressed, options) bind(c)
+    integer(c_int) function hocket_hierarchical_all_reduce( &
+      comm, inout, op, compressed, options) bind(c)
       import
       type(c_ptr), value :: comm
       type(hocket_array), intent(in), target :: inout
-      integer(c_int32_t), value :: op
-      integer(c_int32_t), value :: compressed
+      integer(c_int32_t), value :: op, compressed
       type(hocket_call_options), intent(in), optional :: options
-      integer(c_int) :: hocket_hierarchical_all_reduce
     end function
-    function hocket_send_object(comm, object, destination, tag, options) bind(c)
+    integer(c_int) function hocket_send_object(comm, object, destination, tag, options) bind(c)
+      import
+      type(c_ptr), value :: comm, object
+      integer(c_int32_t), value :: destination, tag
+      type(hocket_call_options), intent(in), optional :: options
+    end function
+    integer(c_int) function hocket_recv_object(comm, source, tag, options, result, from) bind(c)
       import
       type(c_ptr), value :: comm
-      type(c_ptr), value :: object
-      integer(c_int32_t), value :: destination
-      integer(c_int32_t), value :: tag
-      type(hocket_call_options), intent(in), optional :: options
-      integer(c_int) :: hocket_send_object
-    end function
-    function hocket_recv_object(comm, source, tag, options, result, from) bind(c)
-      import
-      type(c_ptr), value :: comm
-      integer(c_int32_t), value :: source
-      integer(c_int32_t), value :: tag
+      integer(c_int32_t), value :: source, tag
       type(hocket_call_options), intent(in), optional :: options
       type(c_ptr), intent(inout) :: result
       integer(c_int32_t), intent(inout), optional :: from
-      integer(c_int) :: hocket_recv_object
     end function
-    function hocket_send_strided(comm, in, destination, tag, options) bind(c)
+    integer(c_int) function hocket_send_strided(comm, in, destination, tag, options) bind(c)
       import
       type(c_ptr), value :: comm
       type(hocket_strided), intent(in), target :: in
-      integer(c_int32_t), value :: destination
-      integer(c_int32_t), value :: tag
+      integer(c_int32_t), value :: destination, tag
       type(hocket_call_options), intent(in), optional :: options
-      integer(c_int) :: hocket_send_strided
     end function
-    function hocket_recv_strided(comm, out, source, tag, options, received) bind(c)
+    integer(c_int) function hocket_recv_strided(comm, out, source, tag, options, received) bind(c)
       import
       type(c_ptr), value :: comm
       type(hocket_strided), intent(in), target :: out
-      integer(c_int32_t), value :: source
-      integer(c_int32_t), value :: tag
+      integer(c_int32_t), value :: source, tag
       type(hocket_call_options), intent(in), optional :: options
       type(hocket_received), intent(out), optional :: received
-      integer(c_int) :: hocket_recv_strided
     end function
-    function hocket_send_recv_strided( &
+    integer(c_int) function hocket_send_recv_strided( &
       comm, in, destination, out, source, tag, options, received) bind(c)
       import
       type(c_ptr), value :: comm
       type(hocket_strided), intent(in), target :: in
       integer(c_int32_t), value :: destination
       type(hocket_strided), intent(in), target :: out
-      integer(c_int32_t), value :: source
-      integer(c_int32_t), value :: tag
+      integer(c_int32_t), value :: source, tag
       type(hocket_call_options), intent(in), optional :: options
       type(hocket_received), intent(out), optional :: received
-      integer(c_int) :: hocket_send_recv_strided
     end function
-    function hocket_grid_make(comm, shape, periodic, axes, grid) bind(c)
+    integer(c_int) function hocket_grid_make(comm, shape, periodic, axes, grid) bind(c)
       import
       type(c_ptr), value :: comm
       integer(c_int32_t), intent(in) :: shape(*)
       integer(c_int32_t), intent(in), optional :: periodic(*)
       integer(c_size_t), value :: axes
       type(c_ptr), intent(inout) :: grid
-      integer(c_int) :: hocket_grid_make
     end function
-    function hocket_grid_shape(grid, shape, length) bind(c)
+    integer(c_int) function hocket_grid_shape(grid, shape, length) bind(c)
       import
       type(c_ptr), value :: grid
       integer(c_int32_t), intent(out) :: shape(*)
       integer(c_size_t), value :: length
-      integer(c_int) :: hocket_grid_shape
     end function
-    function hocket_grid_coordinates(grid, rank, coordinates, length) bind(c)
+    integer(c_int) function hocket_grid_coordinates(grid, rank, coordinates, length) bind(c)
       import
       type(c_ptr), value :: grid
       integer(c_int32_t), value :: rank
       integer(c_int32_t), intent(out) :: coordinates(*)
       integer(c_size_t), value :: length
-      integer(c_int) :: hocket_grid_coordinates
     end function
-    function hocket_grid_rank(grid, coordinates, length, rank) bind(c)
+    integer(c_int) function hocket_grid_rank(grid, coordinates, length, rank) bind(c)
       import
       type(c_ptr), value :: grid
       integer(c_int32_t), intent(in) :: coordinates(*)
       integer(c_size_t), value :: length
       integer(c_int32_t), intent(out) :: rank
-      integer(c_int) :: hocket_grid_rank
     end function
-    function hocket_grid_shift(grid, axis, distance, source, destination) bind(c)
+    integer(c_int) function hocket_grid_shift(grid, axis, distance, source, destination) bind(c)
       import
       type(c_ptr), value :: grid
-      integer(c_int32_t), value :: axis
-      integer(c_int32_t), value :: distance
-      integer(c_int32_t), intent(out) :: source
-      integer(c_int32_t), intent(out) :: destination
-      integer(c_int) :: hocket_grid_shift
+      integer(c_int32_t), value :: axis, distance
+      integer(c_int32_t), intent(out) :: source, destination
     end function
     subroutine hocket_grid_free(grid) bind(c)
       import
       type(c_ptr), intent(inout) :: grid
     end subroutine
-    function hocket_neighbour_exchange(grid, x, halo, axes, tag, options) bind(c)
+    integer(c_int) function hocket_neighbour_exchange(grid, x, halo, axes, tag, options) bind(c)
       import
       type(c_ptr), value :: grid
       type(hocket_strided), intent(in), target :: x
@@ -1258,97 +1061,83 @@ module hocket
       integer(c_size_t), value :: axes
       integer(c_int32_t), value :: tag
       type(hocket_call_options), intent(in), optional :: options
-      integer(c_int) :: hocket_neighbour_exchange
     end function
-    function hocket_work_on_done(work, f, context) bind(c)
+    integer(c_int) function hocket_work_on_done(work, f, context) bind(c)
       import
       type(c_ptr), value :: work
       type(c_funptr), value :: f
       type(c_ptr), value :: context
-      integer(c_int) :: hocket_work_on_done
     end function
-    function hocket_comm_dump(comm, directory) bind(c)
+    integer(c_int) function hocket_comm_dump(comm, directory) bind(c)
       import
       type(c_ptr), value :: comm
       character(kind=c_char), intent(in), optional :: directory(*)
-      integer(c_int) :: hocket_comm_dump
     end function
-    function hocket_prepare_all_reduce_by(comm, in, out, op, options, prepared) bind(c)
+    integer(c_int) function hocket_prepare_all_reduce_by( &
+      comm, in, out, op, options, prepared) bind(c)
       import
       type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target, optional :: in
-      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_array), intent(in), target, optional :: in, out
       type(hocket_operator), intent(in) :: op
       type(hocket_call_options), intent(in), optional :: options
       type(c_ptr), intent(inout) :: prepared
-      integer(c_int) :: hocket_prepare_all_reduce_by
     end function
-    function hocket_prepare_reduce_by(comm, in, out, op, root, options, prepared) bind(c)
+    integer(c_int) function hocket_prepare_reduce_by( &
+      comm, in, out, op, root, options, prepared) bind(c)
       import
       type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target, optional :: in
-      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_array), intent(in), target, optional :: in, out
       type(hocket_operator), intent(in) :: op
       integer(c_int32_t), value :: root
       type(hocket_call_options), intent(in), optional :: options
       type(c_ptr), intent(inout) :: prepared
-      integer(c_int) :: hocket_prepare_reduce_by
     end function
-    function hocket_prepare_reduce_scatter_by(comm, in, out, op, options, prepared) bind(c)
+    integer(c_int) function hocket_prepare_reduce_scatter_by( &
+      comm, in, out, op, options, prepared) bind(c)
       import
       type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target, optional :: in
-      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_array), intent(in), target, optional :: in, out
       type(hocket_operator), intent(in) :: op
       type(hocket_call_options), intent(in), optional :: options
       type(c_ptr), intent(inout) :: prepared
-      integer(c_int) :: hocket_prepare_reduce_scatter_by
     end function
-    function hocket_prepare_scan_by(comm, in, out, op, options, prepared) bind(c)
+    integer(c_int) function hocket_prepare_scan_by(comm, in, out, op, options, prepared) bind(c)
       import
       type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target, optional :: in
-      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_array), intent(in), target, optional :: in, out
       type(hocket_operator), intent(in) :: op
       type(hocket_call_options), intent(in), optional :: options
       type(c_ptr), intent(inout) :: prepared
-      integer(c_int) :: hocket_prepare_scan_by
     end function
-    function hocket_prepare_exscan_by(comm, in, out, op, options, prepared) bind(c)
+    integer(c_int) function hocket_prepare_exscan_by(comm, in, out, op, options, prepared) bind(c)
       import
       type(c_ptr), value :: comm
-      type(hocket_array), intent(in), target, optional :: in
-      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_array), intent(in), target, optional :: in, out
       type(hocket_operator), intent(in) :: op
       type(hocket_call_options), intent(in), optional :: options
       type(c_ptr), intent(inout) :: prepared
-      integer(c_int) :: hocket_prepare_exscan_by
     end function
-    function hocket_prepare_argmin( &
+    integer(c_int) function hocket_prepare_argmin( &
       comm, in, index, values, ranks, indices, options, prepared) bind(c)
       import
       type(c_ptr), value :: comm
       type(hocket_array), intent(in), target :: in
       type(hocket_array), intent(in), target, optional :: index
-      type(hocket_array), intent(in), target :: values
-      type(hocket_array), intent(in), target :: ranks
+      type(hocket_array), intent(in), target :: values, ranks
       type(hocket_array), intent(in), target, optional :: indices
       type(hocket_call_options), intent(in), optional :: options
       type(c_ptr), intent(inout) :: prepared
-      integer(c_int) :: hocket_prepare_argmin
     end function
-    function hocket_prepare_argmax( &
+    integer(c_int) function hocket_prepare_argmax( &
       comm, in, index, values, ranks, indices, options, prepared) bind(c)
       import
       type(c_ptr), value :: comm
       type(hocket_array), intent(in), target :: in
       type(hocket_array), intent(in), target, optional :: index
-      type(hocket_array), intent(in), target :: values
-      type(hocket_array), intent(in), target :: ranks
+      type(hocket_array), intent(in), target :: values, ranks
       type(hocket_array), intent(in), target, optional :: indices
       type(hocket_call_options), intent(in), optional :: options
       type(c_ptr), intent(inout) :: prepared
-      integer(c_int) :: hocket_prepare_argmax
     end function
   end interface
 

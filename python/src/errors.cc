@@ -3,58 +3,16 @@
 #include <new>
 
 #include "arguments.h"
+#include "hocket/error_names.h"
 
 namespace hocket::python {
 namespace {
 
 nb::module_ classes() { return nb::module_::import_("hocket.errors"); }
 
-const char* code_name(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::kInvalidArgument:
-      return "invalid_argument";
-    case ErrorCode::kPeerDied:
-      return "peer_died";
-    case ErrorCode::kDeadlineExceeded:
-      return "deadline_exceeded";
-    case ErrorCode::kDeadlock:
-      return "deadlock";
-    case ErrorCode::kMismatch:
-      return "mismatch";
-    case ErrorCode::kAborted:
-      return "aborted";
-    case ErrorCode::kRendezvous:
-      return "rendezvous";
-    case ErrorCode::kSystem:
-      return "system";
-    case ErrorCode::kDevice:
-      return "device";
-  }
-  return "system";
-}
-
+// Python has a SystemError of its own.
 const char* class_name(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::kInvalidArgument:
-      return "InvalidArgument";
-    case ErrorCode::kPeerDied:
-      return "PeerDied";
-    case ErrorCode::kDeadlineExceeded:
-      return "DeadlineExceeded";
-    case ErrorCode::kDeadlock:
-      return "DeadlockError";
-    case ErrorCode::kMismatch:
-      return "Mismatch";
-    case ErrorCode::kAborted:
-      return "Aborted";
-    case ErrorCode::kRendezvous:
-      return "RendezvousError";
-    case ErrorCode::kSystem:
-      return "SystemError_";
-    case ErrorCode::kDevice:
-      return "DeviceError";
-  }
-  return "Error";
+  return code == ErrorCode::kSystem ? "SystemError_" : names_of(code).exception;
 }
 
 nb::tuple to_tuple(const std::vector<RankCall>& calls) { return nb::tuple(to_list(calls)); }
@@ -110,7 +68,7 @@ nb::list to_list(const std::vector<RankCall>& calls) {
 }
 
 nb::object to_python(const Status& status) {
-  return classes().attr("Status")(code_name(status.code),
+  return classes().attr("Status")(names_of(status.code).code,
                                   to_text(status.message),
                                   to_text(status.communicator),
                                   status.sequence,

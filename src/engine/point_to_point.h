@@ -114,7 +114,7 @@ class PointToPoint {
   // has no news of any message. Absent: this carrier finds that out in `test`.
   virtual std::optional<std::uint64_t> ended() const noexcept { return std::nullopt; }
 
-  // How often this rank has moved anything, where all its messages under way wait for their match.
+  // Returns how often this rank has moved anything, if all its pending messages wait for a match.
   // Absent: a message is partly moved, or this carrier cannot tell.
   virtual std::optional<std::uint64_t> moves_at_rest() const noexcept { return std::nullopt; }
 

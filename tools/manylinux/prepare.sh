@@ -88,6 +88,7 @@ cat >"$here/toolchain.cmake" <<END
 set(CMAKE_C_COMPILER $here/bin/cc)
 set(CMAKE_CXX_COMPILER $here/bin/c++)
 set(CMAKE_PREFIX_PATH $here/prefix)
+set(HOCKET_STATIC_CXX_RUNTIME ON)
 set(OPENSSL_INCLUDE_DIR $headers CACHE PATH "")
 set(OPENSSL_CRYPTO_LIBRARY $here/root/usr/lib/$ARCH-linux-gnu/libcrypto.a CACHE FILEPATH "")
 set(OPENSSL_SSL_LIBRARY $here/root/usr/lib/$ARCH-linux-gnu/libssl.a CACHE FILEPATH "")
@@ -100,6 +101,12 @@ END
 
 launcher=
 if command -v ccache >/dev/null; then launcher=-DCMAKE_CXX_COMPILER_LAUNCHER=ccache; fi
+# version_of NAME: the version of Debian's source of that name, without Debian's own part.
+version_of() {
+  file=$(basename "$here"/sources/"$1"_*.orig.tar.*)
+  file=${file#"$1"_}
+  expr "$file" : '\([0-9.]*[0-9]\)'
+}
 # library NAME OPTION...: of Debian's sources, static, into the prefix.
 library() {
   name=$1
@@ -123,20 +130,21 @@ library highway -DBUILD_TESTING=OFF -DHWY_ENABLE_TESTS=OFF -DHWY_ENABLE_EXAMPLES
 
 # The packages that CMake finds. The headers are this system's, which are of the same sources. So ccache
 # knows the files that the ordinary build compiled.
-package() {  # NAME TARGET ARCHIVE [DEFINITIONS [LINKS]]
+package() {  # NAME SOURCE TARGET ARCHIVE [DEFINITIONS [LINKS]]
   rm -rf "$here/prefix/lib/cmake/$1"
   mkdir -p "$here/prefix/lib/cmake/$1"
+  printf 'set(PACKAGE_VERSION %s)\n' "$(version_of "$2")" >"$here/prefix/lib/cmake/$1/$1-config-version.cmake"
   cat >"$here/prefix/lib/cmake/$1/$1-config.cmake" <<END
-if(NOT TARGET $2)
-  add_library($2 STATIC IMPORTED GLOBAL)
-  set_target_properties($2 PROPERTIES IMPORTED_LOCATION $here/prefix/lib/$3
-    INTERFACE_COMPILE_DEFINITIONS "${4-}" INTERFACE_LINK_LIBRARIES "${5-}")
+if(NOT TARGET $3)
+  add_library($3 STATIC IMPORTED GLOBAL)
+  set_target_properties($3 PROPERTIES IMPORTED_LOCATION $here/prefix/lib/$4
+    INTERFACE_COMPILE_DEFINITIONS "${5-}" INTERFACE_LINK_LIBRARIES "${6-}")
 endif()
 END
 }
-package fmt fmt::fmt libfmt.a FMT_SHARED
-package spdlog spdlog::spdlog libspdlog.a \
+package fmt fmtlib fmt::fmt libfmt.a FMT_SHARED
+package spdlog spdlog spdlog::spdlog libspdlog.a \
   "SPDLOG_SHARED_LIB;SPDLOG_COMPILED_LIB;SPDLOG_FMT_EXTERNAL" fmt::fmt
-package hwy hwy::hwy libhwy.a HWY_SHARED_DEFINE
+package hwy highway hwy::hwy libhwy.a HWY_SHARED_DEFINE
 rm -rf "$here/prefix/include"
 echo "$version" >"$here/stamp"

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "calls/world/communicator_impl.h"
+#include "calls/world/array_calls.h"
 #include "hocket/communicator.h"
 
 namespace hocket::distribution {
@@ -22,7 +22,7 @@ class SamePlan {
   // ranks; the communicator can be used further.
   template <typename Prepare, typename Digest>
   void before_executing(std::optional<Duration> deadline, Prepare&& prepare, Digest&& digest) {
-    comm_.impl()->before_call(kind_, prepare);
+    world::before_call(comm_, kind_, prepare);
     compare(digest(), deadline);
   }
 

@@ -70,10 +70,7 @@ std::uint64_t FftPlan::digest_of(std::uint64_t step) const noexcept {
 }
 
 void FftPlan::barrier(std::uint64_t step, std::optional<StreamRef> stream) {
-  comm_.impl()->run({.kind = engine::Kind::kBarrier,
-                     .digest = digest_of(step),
-                     .deadline = options_.deadline,
-                     .stream = stream});
+  world::barrier(comm_, digest_of(step), options_.deadline, stream);
 }
 
 FftDirection FftPlan::own_direction() const noexcept {

@@ -9,7 +9,7 @@
 
 #include "arrays/fft/agreement.h"
 #include "arrays/fft/route.h"
-#include "calls/world/communicator_impl.h"
+#include "calls/world/array_calls.h"
 #include "hocket/communicator.h"
 #include "hocket/fft.h"
 
@@ -41,7 +41,7 @@ class FftPlan {
   // Work before the next barrier. If it fails, this rank refuses that barrier.
   template <typename LegPart>
   void before_barrier(LegPart&& part) {
-    comm_.impl()->before_call(engine::Kind::kFft, part);
+    world::before_call(comm_, engine::Kind::kFft, part);
   }
   // A hash that must be equal on ranks in the same step of the same plan.
   std::uint64_t digest_of(std::uint64_t step) const noexcept;

@@ -9,7 +9,7 @@
 #include "arrays/matmul/agreement.h"
 #include "arrays/matmul/forms.h"
 #include "calls/call/request.h"
-#include "calls/world/communicator_impl.h"
+#include "calls/world/array_calls.h"
 #include "foundation/base/hash.h"
 #include "foundation/cuda/memory.h"
 #include "hocket/error.h"
@@ -144,16 +144,13 @@ struct Matmul::Plan {
 
   template <typename F>
   void before_call(F&& part) {
-    comm.impl()->before_call(engine::Kind::kMatmul, part);
+    world::before_call(comm, engine::Kind::kMatmul, part);
   }
 
   std::uint64_t digest_of(std::uint64_t step) const noexcept { return base::mix(token, step); }
   // A barrier of ranks that execute the same plan with the same scales.
   void meet(std::uint64_t step, std::optional<StreamRef> stream = {}) {
-    comm.impl()->run({.kind = engine::Kind::kBarrier,
-                      .digest = digest_of(step),
-                      .deadline = options.deadline,
-                      .stream = stream});
+    world::barrier(comm, digest_of(step), options.deadline, stream);
   }
 
   void check(ConstArrayView a,

@@ -18,9 +18,9 @@ namespace hocket::call {
 
 // The place of a call's arrays when it begins.
 enum class Arrays : std::uint8_t {
-  kHere,       // on this host, once `arrived` is called: a copy of a GPU's array
-  kComing,     // in memory that cannot be read
-  kElsewhere,  // where they cannot be read
+  kHere,       // where the call has them; only the host's memory is read, at once
+  kComing,     // a copy on this host of a GPU's array, which is complete when `arrived` is called
+  kElsewhere,  // in memory that cannot be read
 };
 
 // A resource, used in the communicator's turn. Does nothing if no audit is wanted.

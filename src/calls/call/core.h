@@ -34,11 +34,11 @@
 namespace hocket::call {
 
 // A resource, shared by its communicator and the operations under way. One thread at a time, which
-// is checked (see CallGuard), but for `abort`, `status` and the progress thread, which takes turns.
+// CallGuard checks. Any thread may call `abort` and `status`. The progress thread takes turns.
 class Core : public std::enable_shared_from_this<Core>, public engine::Consistency, private Owner {
  public:
-  // `block`: the group's memory, which must outlive this; null for a process that is not a member,
-  // and makes no calls. `entry`: of a group between hosts.
+  // `block` is the group's memory, which must outlive this. It is null in a process that is no
+  // member, and so makes no calls. `entry` is set for a group between hosts.
   Core(std::shared_ptr<JobContext> job,
        Membership membership,
        std::byte* block,
@@ -75,15 +75,15 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   const Tracing& tracing() const noexcept { return tracing_; }
 
   // --- Collectives of arrays on the host ------------------------------------------------------
-  // For calls made of others: they carry the name `shown` in records and messages. Takes the turn.
+  // Makes a part of a composed call. Records and messages name it as `shown`. Takes the turn.
   void run_as(const engine::Signature& shown, const Request& request);
-  // In the turn: see CallGuard. Refuses a call that cannot be planned, so that the others hear of
-  // it. See Planner::plan.
+  // Plans a call, see Planner::plan. If it cannot be planned, announces the refusal to the other
+  // ranks. The caller has the turn, see CallGuard.
   Plan checked(const Request& request,
                CallStorage& storage,
                const engine::Signature* shown = nullptr,
                const Plan* like = nullptr);
-  // Makes a planned call, in the turn; numbers it.
+  // Numbers a planned call and makes it. The caller has the turn.
   void execute(Plan& plan,
                const engine::Signature& shown,
                std::optional<Duration> deadline,
@@ -100,17 +100,17 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   void run_messages(std::span<MessageInFlight> messages, std::optional<Duration> deadline);
   std::shared_ptr<Operation> start_message(MessageInFlight&& message,
                                            std::optional<Duration> deadline);
-  // The same for tasks other than a plain message: a probe, or messages on GPUs.
+  // Run or start a task that is no plain message: a probe, or messages on GPUs.
   void run_message(engine::Task task,
                    const failure::MessageCall& call,
                    std::optional<Duration> deadline);
   std::shared_ptr<Operation> start_message(engine::Task task,
                                            const failure::MessageCall& call,
                                            std::optional<Duration> deadline);
-  // A message that has arrived and no receive has taken. Absent if there is none and one can still
-  // come.
+  // Finds a message that has arrived and that no receive has taken. Absent: there is none so far,
+  // and one can still come.
   std::optional<engine::Envelope> find_message(const failure::MessageCall& call);
-  // For the Work of a message that has ended already.
+  // Returns the operation for the Work of a message that has already ended.
   std::shared_ptr<Operation> ended_message() { return {shared_from_this(), &ended_message_}; }
   // Number of cheap looks for a message before more expensive checks.
   int eager_polls() const noexcept { return eager_polls_; }
@@ -121,7 +121,7 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
       raise_unusable();
     }
   }
-  // Throws if a member that a new collective of this kind needs is lost; it needs all.
+  // Throws if a member is lost, because a new collective of this kind needs all members.
   void require_members(engine::Kind kind = engine::Kind::kNone) {
     if (inquiry_->has_news()) find_lost({.sequence = ledger_->last() + 1, .kind = kind});
   }
@@ -139,7 +139,7 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   bool holds_turn_in_callback() const noexcept { return runner_ && runner_->is_concluding_here(); }
   // Calls `callback` of a call that had ended before. This thread need not have the turn.
   void tell(const std::function<void()>& callback) noexcept;
-  // The same for a thread at a step, in which a user's operator or a signal handler runs.
+  // Throws if this thread runs such a callback, or a user's operator or signal handler in a step.
   void refuse_in_callback() const;
   [[noreturn]] void refuse_within_call() const;
 
@@ -161,7 +161,7 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   [[noreturn]] void refuse_next(engine::Kind kind);
   // The same, for `reason`.
   [[noreturn]] void refuse_call(engine::Kind kind, const std::string& reason);
-  // Both in the turn. An exception that is not known to be a refusal is rethrown.
+  // Both need the turn. They rethrow an exception that is not known to be a refusal.
   [[noreturn]] void refuse(engine::Kind kind, const InvalidArgument& reason);
   [[noreturn]] void refuse_caught(engine::Kind kind);
   // Refuses a call with an invalid limit; see foundation/base/limit.h.
@@ -193,8 +193,8 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   // The program has dropped a Work.
   void abandon(Operation& operation) noexcept;
 
-  // For a Work whose call is on a stream: throws the failure that ended it; tests whether the
-  // stream has passed it; waits for that.
+  // For the Work of a call on a stream. They throw the failure that ended the call, test whether
+  // the stream has passed it, and wait until the stream has.
   void check_stream_work(Operation& operation);
   void await_failed_stream_work(const Operation& operation) noexcept;
   bool test_stream_work(Operation& operation);
@@ -206,9 +206,9 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   using Owner::raise;
   using Owner::raise_any;
   using Owner::raise_failure;
-  // The program has seen the failure that ended this communicator, if there is one.
+  // Notes that the program has seen the failure that ended this communicator, if there is one.
   void told() const noexcept;
-  // A call of GPUs that the host carried has failed, and no caller waits for it.
+  // Notes that a call of GPUs that the host carried has failed, while no caller waits for it.
   void lose_device_call() noexcept override { lost_.store(true, std::memory_order_relaxed); }
   // Called as the process ends: lets calls on GPUs end, in success or failure, until their
   // deadlines. Throws a failure of one of them that no caller has seen.
@@ -216,7 +216,7 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   // Called as the process ends without close: compares calls that were not compared before. Throws
   // Mismatch. Does nothing while another thread is in a call, which then fails.
   void compare_at_exit();
-  // A failure of the group that this rank causes.
+  // Returns the value of a failure that this rank causes.
   control::Failure own_failure(control::Cause cause, std::string_view text = {}) const noexcept;
   void miss(const Operation& operation) noexcept override;
   void confirm(int peer, std::uint64_t sequence) override;
@@ -243,14 +243,14 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   const os::ForkGuard& forks() const noexcept { return forks_; }
 
   // --- Closing ----------------------------------------------------------------------------------
-  // True, once: it was open, and is not any longer.
+  // Closes this to new calls. Returns true for the first caller alone.
   bool begin_closing() noexcept { return open_.exchange(false); }
   // The result of a closing thread's entry. kInside: it is already inside, in a call whose callback
   // closes. kStuck: another thread does not come out.
   enum class Closing : std::uint8_t { kEntered, kInside, kStuck };
   Closing enter_to_close() noexcept;
   void leave() noexcept { turn_.leave(); }
-  // The program knows that the communicator ends in any case.
+  // Notes that the program already knows that the communicator ends.
   void set_told() noexcept { told_.store(true, std::memory_order_relaxed); }
   // Compares the last calls, in the turn, before others see this rank close. Throws Mismatch if
   // ranks made different calls and this rank has not been told. Some parts of calls need no other
@@ -304,7 +304,7 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   int eager_polls_ = 0;
   bool is_committed_ = false;  // see Commitment
   Duration deadline_;
-  // A member's, from `open` on.
+  // A member has these from `open` on.
   std::optional<Ledger> ledger_;
   std::optional<Planner> planner_;
   std::optional<failure::Inquiry> inquiry_;
@@ -320,7 +320,7 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   std::vector<std::uintptr_t> tellers_;
   std::atomic<std::size_t> tellers_count_{0};
   bool is_watched_ = false;  // by the progress thread, from `watch` until nothing is left
-  // By the progress thread's last look.
+  // The progress thread's last look found these.
   std::atomic<std::uint32_t> visits_seen_{0};
   bool awaited_gpu_ = false;
   // The operation for which a stream was last seen to wait.
@@ -333,8 +333,8 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   std::atomic<bool> lost_{false};  // a call on GPUs that the host carried has failed
 };
 
-// A user thread's turn on a communicator. Throws where another thread has it, and in a callback.
-// `kind` is that of a collective call: the other ranks hear of one that a callback makes.
+// A user thread's turn on a communicator. Throws if another thread has it, and in a callback. If
+// `kind` names a collective that a callback makes, the other ranks hear of the refusal.
 class CallGuard {
  public:
   explicit CallGuard(Core& core, std::optional<engine::Kind> kind = std::nullopt)

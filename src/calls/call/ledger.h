@@ -18,7 +18,7 @@
 
 namespace hocket::call {
 
-// A resource of its group's memory, for the group's life. In the communicator's turn.
+// A resource, used in the communicator's turn. The group's memory must outlive it.
 class Ledger {
  public:
   explicit Ledger(control::GroupControl& group)
@@ -59,8 +59,8 @@ class Ledger {
   void begin_anew_after(std::uint64_t refused) noexcept { fingerprint_ = fingerprint_after(refused); }
 
   // --- Comparing ------------------------------------------------------------------------------
-  // A peer's fingerprint differs from this rank's. Finds out whether both made the same calls, up
-  // to `sequence`. No verdict: they did, and there was a refusal. See engine::Consistency.
+  // Called if a peer's fingerprint differs. Finds out whether both ranks made the same calls up to
+  // `sequence`. No verdict: they did, and a refusal explains it. See engine::Consistency.
   failure::Verdict confirm(int peer, std::uint64_t sequence);
   // For engines that do not compare fingerprints: finds out whether a call that has ended here was
   // a different one elsewhere.

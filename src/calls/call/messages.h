@@ -57,11 +57,11 @@ struct MessageInFlight {
   TracedMessage traced;
   engine::Envelope sender;  // for a received message: the envelope as it was sent
 
-  // Tells the trace. Once.
+  // Writes the end of the message into the trace. Called once.
   void end(bool failed) noexcept;
 };
 
-// A task that ends when a message has arrived that `wanted` matches; `found` must outlive it.
+// Returns a task that ends once a message that `wanted` matches has arrived. `found` outlives it.
 engine::Task await(engine::PointToPoint& via, engine::Envelope wanted, Received& found);
 
 // The program's view of a received message.

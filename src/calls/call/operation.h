@@ -73,12 +73,12 @@ class StreamMark {
   virtual void hold(StreamRef stream) const = 0;
 };
 
-// Rung by the first of several operations that ends. A resource of the thread that waits for them.
+// The first of several operations that ends rings it. A resource of the thread that waits for them.
 class Bell {
  public:
   // Never waits.
   void ring() noexcept;
-  // Returns when it has been rung since the last time, or after `most`.
+  // Returns once it has been rung since the last wait, or after `most`.
   void wait(Duration most);
 
  private:
@@ -96,7 +96,7 @@ class Operation {
     call.deadline = deadline;
     call.allowed = allowed;
   }
-  // A message, begun.
+  // A message that has begun.
   Operation(std::shared_ptr<Core> owner,
             base::Deadline deadline,
             Duration allowed,
@@ -107,14 +107,14 @@ class Operation {
     call.awaited = {.peer = message.call.envelope.peer, .message = &message.call};
   }
 
-  // A message of `of` that has ended. The owner keeps it.
+  // A message of `of` that has already ended. The owner stores it.
   explicit Operation(Core& of) noexcept : core_(&of), state_(State::kDone) {}
 
   Core& owner() noexcept { return *core_; }
 
   Stepped call;
   bool begun = false;
-  // A collective: begun when its turn comes.
+  // For a collective, which begins when its turn in the queue comes.
   Plan plan;
   CallStorage storage;
   MessageInFlight message;           // where it is one
@@ -122,7 +122,7 @@ class Operation {
   // The reason why this rank does not begin the call; announced when the call's turn comes.
   std::optional<std::string> refusal;
   std::exception_ptr refused_by;  // the reason why it could not be started
-  // Calls of GPUs.
+  // For calls of GPUs.
   std::shared_ptr<Carrying> carrying;
   std::shared_ptr<StreamMark> mark;
   std::atomic<bool> dropped{false};  // by a program that has not seen its error
@@ -133,8 +133,8 @@ class Operation {
     call.awaited.sequence = sequence;
     plan.call.sequence = sequence;
   }
-  // True if it is carried for a GPU by a call that has returned, so that no caller would get an
-  // error.
+  // True if the host carries it for a GPU's call that has returned, so that no caller would get
+  // its error.
   bool is_unheard() const noexcept {
     return carrying != nullptr && !carrying->is_awaited() && mark == nullptr;
   }
@@ -143,7 +143,7 @@ class Operation {
   // Ends the operation; runs the callback in this thread.
   void finish(std::exception_ptr error) noexcept;
   std::exception_ptr error() const noexcept { return error_; }
-  // Tells the program of the error, if there is one.
+  // Throws the error to the program, if there is one.
   void rethrow();
   bool told() const noexcept { return told_; }
   void on_done(std::function<void()> f);
@@ -156,10 +156,10 @@ class Operation {
  private:
   friend class Awaiting;
   friend class Listening;
-  // An operation is heard if a callback or a bell waits for its end. The end of others, of nearly
-  // all, takes no mutex.
+  // An operation is heard if a callback or a bell waits for its end. Nearly all are not, and their
+  // end takes no mutex.
   enum class State : std::uint8_t { kPending, kHeard, kDone };
-  // False: it has ended. Called with the mutex held.
+  // Returns false if it has ended. The caller holds the mutex.
   bool make_heard() noexcept;
 
   std::shared_ptr<Core> owner_;  // null if the owner keeps this
@@ -173,7 +173,7 @@ class Operation {
   std::vector<Bell*> bells_;
 };
 
-// Allocates operations as frames of tasks are: from what this thread has freed.
+// Allocates operations as tasks' frames are: from memory that this thread has freed.
 template <typename T>
 struct FrameAllocator {
   using value_type = T;
@@ -195,8 +195,8 @@ std::shared_ptr<Operation> make_operation(Arguments&&... arguments) {
                                          std::forward<Arguments>(arguments)...);
 }
 
-// A value for the length of this thread's wait for an operation: the thread that ends it wakes this
-// one.
+// During this value's life, this thread waits for the operation. The thread that ends the operation
+// wakes it.
 class Awaiting {
  public:
   explicit Awaiting(Operation& operation) noexcept : operation_(operation) {
@@ -210,7 +210,7 @@ class Awaiting {
   Operation& operation_;
 };
 
-// As long as it is there, the operation's end rings the bell; at once where it has ended.
+// During this object's life, the operation's end rings the bell. It rings at once if it has ended.
 class Listening {
  public:
   Listening(std::shared_ptr<Operation> operation, Bell& bell);

@@ -40,7 +40,7 @@ class Owner {
   [[noreturn]] void raise(const failure::Refusal& refusal) {
     std::rethrow_exception(refused_by(refusal));
   }
-  // Either, if there is one.
+  // Throws the refusal or failure that the verdict holds, if it holds one.
   void raise_any(const failure::Verdict& verdict) {
     if (const auto* refusal = std::get_if<failure::Refusal>(&verdict)) raise(*refusal);
     if (const auto* failure = std::get_if<control::Failure>(&verdict)) raise(*failure);
@@ -49,9 +49,9 @@ class Owner {
   [[noreturn]] void raise_failure() { std::rethrow_exception(ended()); }
   // Ends the group if peers need a call that the exception being handled has ended.
   virtual void fail_caught(std::uint64_t sequence) noexcept = 0;
-  // A call of GPUs that the host carried has failed, and no caller waits for it.
+  // Reports that a call of GPUs that the host carried has failed, while no caller waits for it.
   virtual void lose_device_call() noexcept = 0;
-  // A peer has refused a call whose Work the program has dropped.
+  // Reports that a peer has refused a call whose Work the program has dropped.
   virtual void miss(const Operation& operation) noexcept = 0;
 
  private:
@@ -61,7 +61,7 @@ class Owner {
   virtual std::exception_ptr ended() = 0;
 };
 
-// A resource of one group's rank. Except for `concluding`, used in the communicator's turn.
+// A resource of one rank in a group, used in its turn. Functions that read an atomic need no turn.
 class Runner {
  public:
   Runner(Owner& owner,
@@ -87,7 +87,7 @@ class Runner {
     return !queue_.empty() || !messages_.empty() || !exchanges_.empty();
   }
   const std::deque<std::shared_ptr<Operation>>& queue() const noexcept { return queue_; }
-  // Puts a collective behind the others, with the deadline that it has.
+  // Puts a collective behind the others. It keeps its deadline.
   void enqueue(std::shared_ptr<Operation> operation);
   // Adds a message, which may have ended already.
   void add(std::shared_ptr<Operation> message);
@@ -97,10 +97,10 @@ class Runner {
     for (const auto& operation : messages_) visit(operation);
     for (const auto& operation : exchanges_) visit(operation);
   }
-  // A call or message of a GPU's, begun, for which a stream may wait; null where there is none.
+  // Returns a GPU's call or message that has begun, and for which a stream may wait. Null: none.
   std::shared_ptr<Operation> of_gpus() const noexcept;
 
-  // Gives the call, whose turn it is, its fingerprint, and announces it.
+  // Gives the next call of the queue its fingerprint, and announces it.
   void begin(Plan& plan, const engine::Signature& shown, Arrays arrays = Arrays::kHere) {
     ledger_.announce(plan.call, plan.hash, shown);
     if (tracing_.is_on()) [[unlikely]]
@@ -114,8 +114,8 @@ class Runner {
     if (tracing_.is_on()) [[unlikely]]
       tracing_.end(failed);
   }
-  // Ends a call well: engines that do not compare have the records compared now. So has a root's
-  // large call, in which the engine's comparing is the others': it takes far longer than that.
+  // Ends a call in success. Compares the records if the engine does not compare fingerprints, and
+  // in a large call with a root. There the root's engine does not compare, and the cost is small.
   void end_well(const engine::Call& call, const engine::CollectiveEngine& engine) {
     end(call.sequence);
     const engine::Signature& signature = call.signature;
@@ -124,23 +124,23 @@ class Runner {
   }
   void publish_refusal(std::uint64_t sequence, engine::Kind kind, std::string_view reason);
 
-  // One step. Returns true when the call has succeeded; throws when it has failed. `look`: also
-  // check whether it can still succeed.
+  // Makes one step of a call. Returns true when the call has succeeded, and throws when it has
+  // failed. `look`: also checks whether it can still succeed.
   bool step(Stepped& call, bool look);
   // Steps calls to their ends in this thread: one collective, or messages.
   void drive(std::span<Stepped> calls);
-  // One step of all pending calls; true if something ended.
+  // Makes one step of each pending call. Returns whether any has ended.
   bool advance(bool look);
   // Counts the calls of `add` and `advance`. Any thread.
   std::uint32_t visits() const noexcept { return visits_.load(std::memory_order_relaxed); }
   // Counts how often a call advanced without ending: a waiter then restarts its pace.
   std::uint32_t resumptions() const noexcept { return resumptions_; }
-  // Moves pending calls until `is_over()`. False: the deadline has passed first.
+  // Moves pending calls until `is_over()`. Returns false if the deadline passes first.
   template <typename IsOver>
   bool advance_until(IsOver is_over, base::Deadline deadline = base::Deadline::never()) {
     return advance_until(is_over, deadline, [] {});
   }
-  // The same; `at_look` is called now and then.
+  // Does the same, and calls `at_look` whenever it looks for failures.
   template <typename IsOver, typename Look>
   bool advance_until(IsOver is_over, base::Deadline deadline, Look at_look) {
     if (is_over()) return true;
@@ -161,7 +161,7 @@ class Runner {
 
   // --- The ends of calls under way ------------------------------------------------------------
   void fail_all(const std::exception_ptr& error) noexcept;
-  // Does nothing if it has ended.
+  // Ends an operation with `error`, unless it has already ended.
   void give_up(Operation& operation, const std::exception_ptr& error) noexcept;
   // True if this thread runs the callback of a call.
   bool is_concluding_here() const noexcept {
@@ -221,8 +221,8 @@ class Runner {
   std::deque<std::shared_ptr<Operation>> queue_;       // collectives, in order
   std::deque<std::shared_ptr<Operation>> messages_;    // plain messages, in no order
   std::vector<std::shared_ptr<Operation>> exchanges_;  // messages that are tasks, as GPUs' are
-  // No call of the queue, and none of `messages_`, is late before; looked at often, where there may
-  // be thousands.
+  // Before these, no call of the queue and none of `messages_` is late. So a frequent look at the
+  // deadlines of thousands of calls is one comparison.
   base::Deadline first_deadline_ = base::Deadline::never();
   base::Deadline first_message_deadline_ = base::Deadline::never();
   std::uint64_t ended_seen_ = 0;    // see PointToPoint::ended

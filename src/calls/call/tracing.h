@@ -98,7 +98,7 @@ class CountedTogether {
   std::vector<live::Counted> counted_;
 };
 
-// A resource, used in the communicator's turn. Does nothing where none is wanted.
+// A resource, used in the communicator's turn. It does nothing if no trace is wanted.
 class Tracing {
  public:
   Tracing(std::shared_ptr<observe::TraceFile> file,
@@ -111,7 +111,7 @@ class Tracing {
 
   bool is_on() const noexcept { return is_on_; }
   bool audits() const noexcept { return auditing_.is_on(); }
-  // From the next call on; null: none.
+  // Sets the audit from the next call on. Null: none.
   void audit_in(std::shared_ptr<observe::AuditFile> audit) noexcept;
 
   // Begins the collective in progress; there is one at a time. `shown` is the call as texts name
@@ -142,7 +142,7 @@ class Tracing {
                 std::span<const Outgoing> outgoing,
                 std::span<const Incoming> incoming,
                 std::string_view engine) const;
-  // A message that begins.
+  // Begin the trace of a message.
   TracedMessage sends(const engine::Envelope& to, ConstArrayView in) const {
     return is_on_ ? message(to, true, in) : TracedMessage();
   }

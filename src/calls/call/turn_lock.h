@@ -34,7 +34,7 @@ class TurnLock {
   TurnLock(const TurnLock&) = delete;
   TurnLock& operator=(const TurnLock&) = delete;
 
-  // The fast path. True: inside; leave by leave_shortly.
+  // Takes the fast path. True: this thread is inside, and leaves by leave_shortly.
   bool enter_shortly() noexcept {
     const std::uintptr_t self = this_thread();
     if (favourite_.load(std::memory_order_relaxed) != self) return false;
@@ -50,11 +50,11 @@ class TurnLock {
     slot_of(this_thread())->inside.store(false, std::memory_order_release);
   }
 
-  // The slow path. False: another thread is inside; `found` is its role.
+  // Takes the slow path. False: another thread is inside, and `found` is its role.
   bool try_enter(Who who, Who* found = nullptr) noexcept;
   void leave() noexcept { holder_.store(Who::kNobody, std::memory_order_release); }
-  // The same for a user's thread that leaves no pending calls. A thread that comes every time gets
-  // the fast path.
+  // Does the same for a user's thread that leaves no pending calls. The only visitor for some time
+  // becomes the favourite.
   void leave_quietly() noexcept;
 
   // A user inside lends the lock: others take steps meanwhile, and it stays the user. `take_back`

@@ -361,42 +361,24 @@ class AskedExtremes {
 
 }  // namespace
 
-void argmin(Communicator& comm,
-            ConstArrayView in,
-            const Extremes& out,
-            const ExtremeOptions& options) {
-  AskedExtremes(comm, ReduceOp::kMin, in, out, options).run();
-}
-Work argmin_async(Communicator& comm,
-                  BorrowedView in,
-                  const Extremes& out,
-                  const ExtremeOptions& options) {
-  return AskedExtremes(comm, ReduceOp::kMin, in, out, options).start();
-}
-Prepared prepare_argmin(Communicator& comm,
-                        BorrowedView in,
-                        const Extremes& out,
-                        const ExtremeOptions& options) {
-  return AskedExtremes(comm, ReduceOp::kMin, in, out, options).prepare();
-}
+// Defines the functions of a verb: the call, its start and its preparation.
+#define VERB(verb, op)                                                                             \
+  void verb(                                                                                       \
+      Communicator& comm, ConstArrayView in, const Extremes& out, const ExtremeOptions& options) { \
+    AskedExtremes(comm, op, in, out, options).run();                                               \
+  }                                                                                                \
+  Work verb##_async(                                                                               \
+      Communicator& comm, BorrowedView in, const Extremes& out, const ExtremeOptions& options) {   \
+    return AskedExtremes(comm, op, in, out, options).start();                                      \
+  }                                                                                                \
+  Prepared prepare_##verb(                                                                         \
+      Communicator& comm, BorrowedView in, const Extremes& out, const ExtremeOptions& options) {   \
+    return AskedExtremes(comm, op, in, out, options).prepare();                                    \
+  }
 
-void argmax(Communicator& comm,
-            ConstArrayView in,
-            const Extremes& out,
-            const ExtremeOptions& options) {
-  AskedExtremes(comm, ReduceOp::kMax, in, out, options).run();
-}
-Work argmax_async(Communicator& comm,
-                  BorrowedView in,
-                  const Extremes& out,
-                  const ExtremeOptions& options) {
-  return AskedExtremes(comm, ReduceOp::kMax, in, out, options).start();
-}
-Prepared prepare_argmax(Communicator& comm,
-                        BorrowedView in,
-                        const Extremes& out,
-                        const ExtremeOptions& options) {
-  return AskedExtremes(comm, ReduceOp::kMax, in, out, options).prepare();
-}
+VERB(argmin, ReduceOp::kMin)
+VERB(argmax, ReduceOp::kMax)
+
+#undef VERB
 
 }  // namespace hocket

@@ -162,114 +162,36 @@ class AskedReduction {
 
 }  // namespace
 
-void all_reduce(Communicator& comm,
-                ConstArrayView in,
-                ArrayView out,
-                const Operator& op,
-                const OperatorOptions& options) {
-  AskedReduction(comm, Kind::kAllReduce, in, out, op, options).run();
-}
-Work all_reduce_async(Communicator& comm,
-                      BorrowedView in,
-                      ArrayView out,
-                      const Operator& op,
-                      const OperatorOptions& options) {
-  return AskedReduction(comm, Kind::kAllReduce, in, out, op, options).start();
-}
-Prepared prepare_all_reduce(Communicator& comm,
-                            BorrowedView in,
-                            ArrayView out,
-                            const Operator& op,
-                            const OperatorOptions& options) {
-  return AskedReduction(comm, Kind::kAllReduce, in, out, op, options).prepare();
-}
+// Defines the functions of a verb: the call, its start and its preparation.
+#define VERB(verb, kind)                                               \
+  void verb(Communicator& comm,                                        \
+            ConstArrayView in,                                         \
+            ArrayView out,                                             \
+            const Operator& op,                                        \
+            const OperatorOptions& options) {                          \
+    AskedReduction(comm, kind, in, out, op, options).run();            \
+  }                                                                    \
+  Work verb##_async(Communicator& comm,                                \
+                    BorrowedView in,                                   \
+                    ArrayView out,                                     \
+                    const Operator& op,                                \
+                    const OperatorOptions& options) {                  \
+    return AskedReduction(comm, kind, in, out, op, options).start();   \
+  }                                                                    \
+  Prepared prepare_##verb(Communicator& comm,                          \
+                          BorrowedView in,                             \
+                          ArrayView out,                               \
+                          const Operator& op,                          \
+                          const OperatorOptions& options) {            \
+    return AskedReduction(comm, kind, in, out, op, options).prepare(); \
+  }
 
-void reduce(Communicator& comm,
-            ConstArrayView in,
-            ArrayView out,
-            const Operator& op,
-            const OperatorOptions& options) {
-  AskedReduction(comm, Kind::kReduce, in, out, op, options).run();
-}
-Work reduce_async(Communicator& comm,
-                  BorrowedView in,
-                  ArrayView out,
-                  const Operator& op,
-                  const OperatorOptions& options) {
-  return AskedReduction(comm, Kind::kReduce, in, out, op, options).start();
-}
-Prepared prepare_reduce(Communicator& comm,
-                        BorrowedView in,
-                        ArrayView out,
-                        const Operator& op,
-                        const OperatorOptions& options) {
-  return AskedReduction(comm, Kind::kReduce, in, out, op, options).prepare();
-}
+VERB(all_reduce, Kind::kAllReduce)
+VERB(reduce, Kind::kReduce)
+VERB(reduce_scatter, Kind::kReduceScatter)
+VERB(scan, Kind::kScan)
+VERB(exscan, Kind::kExscan)
 
-void reduce_scatter(Communicator& comm,
-                    ConstArrayView in,
-                    ArrayView out,
-                    const Operator& op,
-                    const OperatorOptions& options) {
-  AskedReduction(comm, Kind::kReduceScatter, in, out, op, options).run();
-}
-Work reduce_scatter_async(Communicator& comm,
-                          BorrowedView in,
-                          ArrayView out,
-                          const Operator& op,
-                          const OperatorOptions& options) {
-  return AskedReduction(comm, Kind::kReduceScatter, in, out, op, options).start();
-}
-Prepared prepare_reduce_scatter(Communicator& comm,
-                                BorrowedView in,
-                                ArrayView out,
-                                const Operator& op,
-                                const OperatorOptions& options) {
-  return AskedReduction(comm, Kind::kReduceScatter, in, out, op, options).prepare();
-}
-
-void scan(Communicator& comm,
-          ConstArrayView in,
-          ArrayView out,
-          const Operator& op,
-          const OperatorOptions& options) {
-  AskedReduction(comm, Kind::kScan, in, out, op, options).run();
-}
-Work scan_async(Communicator& comm,
-                BorrowedView in,
-                ArrayView out,
-                const Operator& op,
-                const OperatorOptions& options) {
-  return AskedReduction(comm, Kind::kScan, in, out, op, options).start();
-}
-Prepared prepare_scan(Communicator& comm,
-                      BorrowedView in,
-                      ArrayView out,
-                      const Operator& op,
-                      const OperatorOptions& options) {
-  return AskedReduction(comm, Kind::kScan, in, out, op, options).prepare();
-}
-
-void exscan(Communicator& comm,
-            ConstArrayView in,
-            ArrayView out,
-            const Operator& op,
-            const OperatorOptions& options) {
-  AskedReduction(comm, Kind::kExscan, in, out, op, options).run();
-}
-Work exscan_async(Communicator& comm,
-                  BorrowedView in,
-                  ArrayView out,
-                  const Operator& op,
-                  const OperatorOptions& options) {
-  return AskedReduction(comm, Kind::kExscan, in, out, op, options).start();
-}
-Prepared prepare_exscan(Communicator& comm,
-                        BorrowedView in,
-                        ArrayView out,
-                        const Operator& op,
-                        const OperatorOptions& options) {
-  return AskedReduction(comm, Kind::kExscan, in, out, op, options).prepare();
-}
+#undef VERB
 
 }  // namespace hocket

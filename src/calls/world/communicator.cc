@@ -75,45 +75,22 @@ void Communicator::close() { impl_->close(); }
 
 namespace {
 
-// The options that every family has.
+// Adds the options of a family to a request.
 template <typename Options>
 call::Request with(call::Request request, const Options& o) {
+  if constexpr (requires { o.op; }) request.op = o.op;
+  if constexpr (requires { o.root; }) request.root = o.root;
   request.deadline = o.deadline;
   request.stream = o.stream;
   return request;
 }
-call::Request one(Kind kind, ArrayView inout, ReduceOp op = ReduceOp::kSum, int root = 0) {
-  return {.kind = kind, .out = inout, .in_place = true, .op = op, .root = root};
+template <typename Options>
+call::Request ask(Kind kind, ArrayView inout, const Options& o) {
+  return with({.kind = kind, .out = inout, .in_place = true}, o);
 }
-call::Request two(
-    Kind kind, ConstArrayView in, ArrayView out, ReduceOp op = ReduceOp::kSum, int root = 0) {
-  return {.kind = kind, .in = in, .out = out, .op = op, .root = root};
-}
-
-// The options of each family, as a request's fields.
-call::Request ask(Kind kind, ArrayView inout, const ReduceOptions& o) {
-  return with(one(kind, inout, o.op), o);
-}
-call::Request ask(Kind kind, ArrayView inout, const ReduceRootOptions& o) {
-  return with(one(kind, inout, o.op, o.root), o);
-}
-call::Request ask(Kind kind, ArrayView inout, const RootOptions& o) {
-  return with(one(kind, inout, ReduceOp::kSum, o.root), o);
-}
-call::Request ask(Kind kind, ArrayView inout, const CallOptions& o) {
-  return with(one(kind, inout), o);
-}
-call::Request ask(Kind kind, ConstArrayView in, ArrayView out, const ReduceOptions& o) {
-  return with(two(kind, in, out, o.op), o);
-}
-call::Request ask(Kind kind, ConstArrayView in, ArrayView out, const ReduceRootOptions& o) {
-  return with(two(kind, in, out, o.op, o.root), o);
-}
-call::Request ask(Kind kind, ConstArrayView in, ArrayView out, const RootOptions& o) {
-  return with(two(kind, in, out, ReduceOp::kSum, o.root), o);
-}
-call::Request ask(Kind kind, ConstArrayView in, ArrayView out, const CallOptions& o) {
-  return with(two(kind, in, out), o);
+template <typename Options>
+call::Request ask(Kind kind, ConstArrayView in, ArrayView out, const Options& o) {
+  return with({.kind = kind, .in = in, .out = out}, o);
 }
 
 Prepared prepare(const std::shared_ptr<world::CommunicatorImpl>& impl,
@@ -126,197 +103,38 @@ Prepared prepare(const std::shared_ptr<world::CommunicatorImpl>& impl,
 
 }  // namespace
 
-void Communicator::all_reduce(ArrayView inout, const ReduceOptions& o) {
-  impl_->run(ask(Kind::kAllReduce, inout, o));
-}
-void Communicator::all_reduce(ConstArrayView in, ArrayView out, const ReduceOptions& o) {
-  impl_->run(ask(Kind::kAllReduce, in, out, o));
-}
-Work Communicator::all_reduce_async(ArrayView inout, const ReduceOptions& o) {
-  return Work(impl_->start(ask(Kind::kAllReduce, inout, o)));
-}
-Work Communicator::all_reduce_async(BorrowedView in, ArrayView out, const ReduceOptions& o) {
-  return Work(impl_->start(ask(Kind::kAllReduce, in, out, o)));
-}
-Prepared Communicator::prepare_all_reduce(ArrayView inout, const ReduceOptions& o) {
-  return prepare(impl_, ask(Kind::kAllReduce, inout, o));
-}
-Prepared Communicator::prepare_all_reduce(BorrowedView in, ArrayView out, const ReduceOptions& o) {
-  return prepare(impl_, ask(Kind::kAllReduce, in, out, o));
-}
+// Defines the functions of a verb: the call, its start and its preparation, each in place and from
+// one array to another.
+#define VERB(verb, kind, Options)                                                                 \
+  void Communicator::verb(ArrayView inout, const Options& o) { impl_->run(ask(kind, inout, o)); } \
+  void Communicator::verb(ConstArrayView in, ArrayView out, const Options& o) {                   \
+    impl_->run(ask(kind, in, out, o));                                                            \
+  }                                                                                               \
+  Work Communicator::verb##_async(ArrayView inout, const Options& o) {                            \
+    return Work(impl_->start(ask(kind, inout, o)));                                               \
+  }                                                                                               \
+  Work Communicator::verb##_async(BorrowedView in, ArrayView out, const Options& o) {             \
+    return Work(impl_->start(ask(kind, in, out, o)));                                             \
+  }                                                                                               \
+  Prepared Communicator::prepare_##verb(ArrayView inout, const Options& o) {                      \
+    return prepare(impl_, ask(kind, inout, o));                                                   \
+  }                                                                                               \
+  Prepared Communicator::prepare_##verb(BorrowedView in, ArrayView out, const Options& o) {       \
+    return prepare(impl_, ask(kind, in, out, o));                                                 \
+  }
 
-void Communicator::reduce(ArrayView inout, const ReduceRootOptions& o) {
-  impl_->run(ask(Kind::kReduce, inout, o));
-}
-void Communicator::reduce(ConstArrayView in, ArrayView out, const ReduceRootOptions& o) {
-  impl_->run(ask(Kind::kReduce, in, out, o));
-}
-Work Communicator::reduce_async(ArrayView inout, const ReduceRootOptions& o) {
-  return Work(impl_->start(ask(Kind::kReduce, inout, o)));
-}
-Work Communicator::reduce_async(BorrowedView in, ArrayView out, const ReduceRootOptions& o) {
-  return Work(impl_->start(ask(Kind::kReduce, in, out, o)));
-}
-Prepared Communicator::prepare_reduce(ArrayView inout, const ReduceRootOptions& o) {
-  return prepare(impl_, ask(Kind::kReduce, inout, o));
-}
-Prepared Communicator::prepare_reduce(BorrowedView in, ArrayView out, const ReduceRootOptions& o) {
-  return prepare(impl_, ask(Kind::kReduce, in, out, o));
-}
+VERB(all_reduce, Kind::kAllReduce, ReduceOptions)
+VERB(reduce, Kind::kReduce, ReduceRootOptions)
+VERB(scan, Kind::kScan, ReduceOptions)
+VERB(exscan, Kind::kExscan, ReduceOptions)
+VERB(reduce_scatter, Kind::kReduceScatter, ReduceOptions)
+VERB(broadcast, Kind::kBroadcast, RootOptions)
+VERB(all_gather, Kind::kAllGather, CallOptions)
+VERB(gather, Kind::kGather, RootOptions)
+VERB(scatter, Kind::kScatter, RootOptions)
+VERB(all_to_all, Kind::kAllToAll, CallOptions)
 
-void Communicator::scan(ArrayView inout, const ReduceOptions& o) {
-  impl_->run(ask(Kind::kScan, inout, o));
-}
-void Communicator::scan(ConstArrayView in, ArrayView out, const ReduceOptions& o) {
-  impl_->run(ask(Kind::kScan, in, out, o));
-}
-Work Communicator::scan_async(ArrayView inout, const ReduceOptions& o) {
-  return Work(impl_->start(ask(Kind::kScan, inout, o)));
-}
-Work Communicator::scan_async(BorrowedView in, ArrayView out, const ReduceOptions& o) {
-  return Work(impl_->start(ask(Kind::kScan, in, out, o)));
-}
-Prepared Communicator::prepare_scan(ArrayView inout, const ReduceOptions& o) {
-  return prepare(impl_, ask(Kind::kScan, inout, o));
-}
-Prepared Communicator::prepare_scan(BorrowedView in, ArrayView out, const ReduceOptions& o) {
-  return prepare(impl_, ask(Kind::kScan, in, out, o));
-}
-
-void Communicator::exscan(ArrayView inout, const ReduceOptions& o) {
-  impl_->run(ask(Kind::kExscan, inout, o));
-}
-void Communicator::exscan(ConstArrayView in, ArrayView out, const ReduceOptions& o) {
-  impl_->run(ask(Kind::kExscan, in, out, o));
-}
-Work Communicator::exscan_async(ArrayView inout, const ReduceOptions& o) {
-  return Work(impl_->start(ask(Kind::kExscan, inout, o)));
-}
-Work Communicator::exscan_async(BorrowedView in, ArrayView out, const ReduceOptions& o) {
-  return Work(impl_->start(ask(Kind::kExscan, in, out, o)));
-}
-Prepared Communicator::prepare_exscan(ArrayView inout, const ReduceOptions& o) {
-  return prepare(impl_, ask(Kind::kExscan, inout, o));
-}
-Prepared Communicator::prepare_exscan(BorrowedView in, ArrayView out, const ReduceOptions& o) {
-  return prepare(impl_, ask(Kind::kExscan, in, out, o));
-}
-
-void Communicator::reduce_scatter(ArrayView inout, const ReduceOptions& o) {
-  impl_->run(ask(Kind::kReduceScatter, inout, o));
-}
-void Communicator::reduce_scatter(ConstArrayView in, ArrayView out, const ReduceOptions& o) {
-  impl_->run(ask(Kind::kReduceScatter, in, out, o));
-}
-Work Communicator::reduce_scatter_async(ArrayView inout, const ReduceOptions& o) {
-  return Work(impl_->start(ask(Kind::kReduceScatter, inout, o)));
-}
-Work Communicator::reduce_scatter_async(BorrowedView in, ArrayView out, const ReduceOptions& o) {
-  return Work(impl_->start(ask(Kind::kReduceScatter, in, out, o)));
-}
-Prepared Communicator::prepare_reduce_scatter(ArrayView inout, const ReduceOptions& o) {
-  return prepare(impl_, ask(Kind::kReduceScatter, inout, o));
-}
-Prepared Communicator::prepare_reduce_scatter(BorrowedView in,
-                                              ArrayView out,
-                                              const ReduceOptions& o) {
-  return prepare(impl_, ask(Kind::kReduceScatter, in, out, o));
-}
-
-void Communicator::broadcast(ArrayView inout, const RootOptions& o) {
-  impl_->run(ask(Kind::kBroadcast, inout, o));
-}
-void Communicator::broadcast(ConstArrayView in, ArrayView out, const RootOptions& o) {
-  impl_->run(ask(Kind::kBroadcast, in, out, o));
-}
-Work Communicator::broadcast_async(ArrayView inout, const RootOptions& o) {
-  return Work(impl_->start(ask(Kind::kBroadcast, inout, o)));
-}
-Work Communicator::broadcast_async(BorrowedView in, ArrayView out, const RootOptions& o) {
-  return Work(impl_->start(ask(Kind::kBroadcast, in, out, o)));
-}
-Prepared Communicator::prepare_broadcast(ArrayView inout, const RootOptions& o) {
-  return prepare(impl_, ask(Kind::kBroadcast, inout, o));
-}
-Prepared Communicator::prepare_broadcast(BorrowedView in, ArrayView out, const RootOptions& o) {
-  return prepare(impl_, ask(Kind::kBroadcast, in, out, o));
-}
-
-void Communicator::all_gather(ArrayView inout, const CallOptions& o) {
-  impl_->run(ask(Kind::kAllGather, inout, o));
-}
-void Communicator::all_gather(ConstArrayView in, ArrayView out, const CallOptions& o) {
-  impl_->run(ask(Kind::kAllGather, in, out, o));
-}
-Work Communicator::all_gather_async(ArrayView inout, const CallOptions& o) {
-  return Work(impl_->start(ask(Kind::kAllGather, inout, o)));
-}
-Work Communicator::all_gather_async(BorrowedView in, ArrayView out, const CallOptions& o) {
-  return Work(impl_->start(ask(Kind::kAllGather, in, out, o)));
-}
-Prepared Communicator::prepare_all_gather(ArrayView inout, const CallOptions& o) {
-  return prepare(impl_, ask(Kind::kAllGather, inout, o));
-}
-Prepared Communicator::prepare_all_gather(BorrowedView in, ArrayView out, const CallOptions& o) {
-  return prepare(impl_, ask(Kind::kAllGather, in, out, o));
-}
-
-void Communicator::gather(ArrayView inout, const RootOptions& o) {
-  impl_->run(ask(Kind::kGather, inout, o));
-}
-void Communicator::gather(ConstArrayView in, ArrayView out, const RootOptions& o) {
-  impl_->run(ask(Kind::kGather, in, out, o));
-}
-Work Communicator::gather_async(ArrayView inout, const RootOptions& o) {
-  return Work(impl_->start(ask(Kind::kGather, inout, o)));
-}
-Work Communicator::gather_async(BorrowedView in, ArrayView out, const RootOptions& o) {
-  return Work(impl_->start(ask(Kind::kGather, in, out, o)));
-}
-Prepared Communicator::prepare_gather(ArrayView inout, const RootOptions& o) {
-  return prepare(impl_, ask(Kind::kGather, inout, o));
-}
-Prepared Communicator::prepare_gather(BorrowedView in, ArrayView out, const RootOptions& o) {
-  return prepare(impl_, ask(Kind::kGather, in, out, o));
-}
-
-void Communicator::scatter(ArrayView inout, const RootOptions& o) {
-  impl_->run(ask(Kind::kScatter, inout, o));
-}
-void Communicator::scatter(ConstArrayView in, ArrayView out, const RootOptions& o) {
-  impl_->run(ask(Kind::kScatter, in, out, o));
-}
-Work Communicator::scatter_async(ArrayView inout, const RootOptions& o) {
-  return Work(impl_->start(ask(Kind::kScatter, inout, o)));
-}
-Work Communicator::scatter_async(BorrowedView in, ArrayView out, const RootOptions& o) {
-  return Work(impl_->start(ask(Kind::kScatter, in, out, o)));
-}
-Prepared Communicator::prepare_scatter(ArrayView inout, const RootOptions& o) {
-  return prepare(impl_, ask(Kind::kScatter, inout, o));
-}
-Prepared Communicator::prepare_scatter(BorrowedView in, ArrayView out, const RootOptions& o) {
-  return prepare(impl_, ask(Kind::kScatter, in, out, o));
-}
-
-void Communicator::all_to_all(ArrayView inout, const CallOptions& o) {
-  impl_->run(ask(Kind::kAllToAll, inout, o));
-}
-void Communicator::all_to_all(ConstArrayView in, ArrayView out, const CallOptions& o) {
-  impl_->run(ask(Kind::kAllToAll, in, out, o));
-}
-Work Communicator::all_to_all_async(ArrayView inout, const CallOptions& o) {
-  return Work(impl_->start(ask(Kind::kAllToAll, inout, o)));
-}
-Work Communicator::all_to_all_async(BorrowedView in, ArrayView out, const CallOptions& o) {
-  return Work(impl_->start(ask(Kind::kAllToAll, in, out, o)));
-}
-Prepared Communicator::prepare_all_to_all(ArrayView inout, const CallOptions& o) {
-  return prepare(impl_, ask(Kind::kAllToAll, inout, o));
-}
-Prepared Communicator::prepare_all_to_all(BorrowedView in, ArrayView out, const CallOptions& o) {
-  return prepare(impl_, ask(Kind::kAllToAll, in, out, o));
-}
+#undef VERB
 
 Work Communicator::stream_mark(StreamRef stream) { return Work(impl_->mark_stream(stream)); }
 

@@ -14,7 +14,7 @@ using engine::until;
 
 namespace {
 
-// Returns the elements' bytes of one step. A chain of many ranks starts sooner with short steps,
+// Returns the bytes of elements in one step. A chain of many ranks starts sooner with short steps,
 // but each step costs a meeting.
 std::size_t step_bytes(int size) {
   return kChunkBytes / static_cast<std::size_t>(std::clamp(size / 2, 1, 4));

@@ -26,11 +26,6 @@ std::vector<View> read_arrays(const Collective& call,
   return read;
 }
 
-ArrayView required(const Collective& call, const hocket_array* array, const char* name) {
-  if (array == nullptr) call.refuse()(std::string(name) + " is null");
-  return view(call.refuse(), array, name);
-}
-
 }  // namespace
 
 int hocket_all_reduce_coalesced(hocket_comm* comm,
@@ -90,7 +85,7 @@ int hocket_reproducible_sum(hocket_comm* comm,
   return guarded("hocket_reproducible_sum", [&] {
     const Collective call(comm, options);
     const auto o = call.reduce(op);
-    call.comm().reproducible_sum(required(call, shards, "shards"), required(call, out, "out"), o);
+    call.comm().reproducible_sum(required(call.refuse(), shards, "shards"), required(call.refuse(), out, "out"), o);
   });
 }
 int hocket_compressed_all_reduce(hocket_comm* comm,
@@ -100,7 +95,7 @@ int hocket_compressed_all_reduce(hocket_comm* comm,
   return guarded("hocket_compressed_all_reduce", [&] {
     const Collective call(comm, options);
     const auto o = call.reduce(op);
-    compressed_all_reduce(call.comm(), required(call, inout, "inout"), o);
+    compressed_all_reduce(call.comm(), required(call.refuse(), inout, "inout"), o);
   });
 }
 int hocket_hierarchical_all_reduce(hocket_comm* comm,
@@ -120,8 +115,7 @@ int hocket_hierarchical_all_reduce(hocket_comm* comm,
                compressed != 0 ? hocket::BetweenNodes::kCompressed : hocket::BetweenNodes::kExact,
            .deadline = given.deadline,
            .stream = given.stream};
-      if (inout == nullptr) refuse("inout is null");
-      array = view(refuse, inout, "inout");
+      array = required(refuse, inout, "inout");
     } catch (const hocket::InvalidArgument& reason) {
       refuse_hierarchical_all_reduce(c, reason.what());
     }

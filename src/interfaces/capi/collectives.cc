@@ -1,280 +1,81 @@
-// The collectives whose parts are of equal size.
-#include "interfaces/capi/collective.h"
+// The collectives of one array or two. A row of each table is a verb, its options in C++, and its
+// parameters in C.
+#include "interfaces/capi/forms.h"
 
 using hocket::capi::Collective;
 using hocket::capi::guarded;
 
-int hocket_all_reduce(hocket_comm* comm,
-                      const hocket_array* in,
-                      const hocket_array* out,
-                      int32_t op,
-                      const hocket_call_options* options) {
-  return guarded("hocket_all_reduce", [&] {
-    const Collective call(comm, options);
-    const auto o = call.reduce(op);
-    call.on(in, out, [&](auto... arrays) { return call.comm().all_reduce(arrays..., o); });
-  });
-}
-int hocket_all_reduce_async(hocket_comm* comm,
-                            const hocket_array* in,
-                            const hocket_array* out,
-                            int32_t op,
-                            const hocket_call_options* options,
-                            hocket_work** work) {
-  return guarded("hocket_all_reduce_async", [&] {
-    const Collective call(comm, options);
-    const auto o = call.reduce(op);
-    call.start(work, [&] {
-      return call.on(
-          in, out, [&](auto... arrays) { return call.comm().all_reduce_async(arrays..., o); });
-    });
-  });
-}
+#define READ(chosen)                    \
+  const Collective call(comm, options); \
+  const auto o = chosen
 
-int hocket_reduce(hocket_comm* comm,
-                  const hocket_array* in,
-                  const hocket_array* out,
-                  int32_t op,
-                  int32_t root,
-                  const hocket_call_options* options) {
-  return guarded("hocket_reduce", [&] {
-    const Collective call(comm, options);
-    const auto o = call.reduce(op, root);
-    call.on(in, out, [&](auto... arrays) { return call.comm().reduce(arrays..., o); });
-  });
-}
-int hocket_reduce_async(hocket_comm* comm,
-                        const hocket_array* in,
-                        const hocket_array* out,
-                        int32_t op,
-                        int32_t root,
-                        const hocket_call_options* options,
-                        hocket_work** work) {
-  return guarded("hocket_reduce_async", [&] {
-    const Collective call(comm, options);
-    const auto o = call.reduce(op, root);
-    call.start(work, [&] {
-      return call.on(
-          in, out, [&](auto... arrays) { return call.comm().reduce_async(arrays..., o); });
-    });
-  });
-}
+// Parts of equal size, in place or not.
+#define ON_ARRAYS(verb) call.on(in, out, [&](auto... a) { return call.comm().verb(a..., o); })
+#define ROW(verb, chosen, ...)                                                                \
+  HOCKET_C_CALL(hocket_##verb, (__VA_ARGS__), READ(chosen), ON_ARRAYS(verb))                  \
+  HOCKET_C_START(hocket_##verb##_async, (__VA_ARGS__), READ(chosen), ON_ARRAYS(verb##_async)) \
+  HOCKET_C_PREPARE(hocket_prepare_##verb, (__VA_ARGS__), READ(chosen), ON_ARRAYS(prepare_##verb))
 
-int hocket_scan(hocket_comm* comm,
-                const hocket_array* in,
-                const hocket_array* out,
-                int32_t op,
-                const hocket_call_options* options) {
-  return guarded("hocket_scan", [&] {
-    const Collective call(comm, options);
-    const auto o = call.reduce(op);
-    call.on(in, out, [&](auto... arrays) { return call.comm().scan(arrays..., o); });
-  });
-}
-int hocket_scan_async(hocket_comm* comm,
-                      const hocket_array* in,
-                      const hocket_array* out,
-                      int32_t op,
-                      const hocket_call_options* options,
-                      hocket_work** work) {
-  return guarded("hocket_scan_async", [&] {
-    const Collective call(comm, options);
-    const auto o = call.reduce(op);
-    call.start(work, [&] {
-      return call.on(in, out, [&](auto... arrays) { return call.comm().scan_async(arrays..., o); });
-    });
-  });
-}
+ROW(all_reduce, call.reduce(op), HOCKET_C_ARRAYS, int32_t op)
+ROW(reduce, call.reduce(op, root), HOCKET_C_ARRAYS, int32_t op, int32_t root)
+ROW(scan, call.reduce(op), HOCKET_C_ARRAYS, int32_t op)
+ROW(exscan, call.reduce(op), HOCKET_C_ARRAYS, int32_t op)
+ROW(reduce_scatter, call.reduce(op), HOCKET_C_ARRAYS, int32_t op)
+ROW(broadcast, call.root(root), HOCKET_C_ARRAYS, int32_t root)
+ROW(all_gather, call.plain(), HOCKET_C_ARRAYS)
+ROW(gather, call.root(root), HOCKET_C_ARRAYS, int32_t root)
+ROW(scatter, call.root(root), HOCKET_C_ARRAYS, int32_t root)
+ROW(all_to_all, call.plain(), HOCKET_C_ARRAYS)
 
-int hocket_exscan(hocket_comm* comm,
-                  const hocket_array* in,
-                  const hocket_array* out,
-                  int32_t op,
-                  const hocket_call_options* options) {
-  return guarded("hocket_exscan", [&] {
-    const Collective call(comm, options);
-    const auto o = call.reduce(op);
-    call.on(in, out, [&](auto... arrays) { return call.comm().exscan(arrays..., o); });
-  });
-}
-int hocket_exscan_async(hocket_comm* comm,
-                        const hocket_array* in,
-                        const hocket_array* out,
-                        int32_t op,
-                        const hocket_call_options* options,
-                        hocket_work** work) {
-  return guarded("hocket_exscan_async", [&] {
-    const Collective call(comm, options);
-    const auto o = call.reduce(op);
-    call.start(work, [&] {
-      return call.on(
-          in, out, [&](auto... arrays) { return call.comm().exscan_async(arrays..., o); });
-    });
-  });
-}
+#undef ROW
+#undef ON_ARRAYS
 
-int hocket_reduce_scatter(hocket_comm* comm,
-                          const hocket_array* in,
-                          const hocket_array* out,
-                          int32_t op,
-                          const hocket_call_options* options) {
-  return guarded("hocket_reduce_scatter", [&] {
-    const Collective call(comm, options);
-    const auto o = call.reduce(op);
-    call.on(in, out, [&](auto... arrays) { return call.comm().reduce_scatter(arrays..., o); });
-  });
-}
-int hocket_reduce_scatter_async(hocket_comm* comm,
-                                const hocket_array* in,
-                                const hocket_array* out,
-                                int32_t op,
-                                const hocket_call_options* options,
-                                hocket_work** work) {
-  return guarded("hocket_reduce_scatter_async", [&] {
-    const Collective call(comm, options);
-    const auto o = call.reduce(op);
-    call.start(work, [&] {
-      return call.on(
-          in, out, [&](auto... arrays) { return call.comm().reduce_scatter_async(arrays..., o); });
-    });
-  });
-}
+// Parts of a size of their own. `arguments` are those of C++ before its options.
+#define ON_PARTS(verb, arguments) call.comm().verb(HOCKET_C_LIST arguments, o)
+#define ROW(verb, chosen, arguments, ...)                                              \
+  HOCKET_C_CALL(hocket_##verb, (__VA_ARGS__), READ(chosen), ON_PARTS(verb, arguments)) \
+  HOCKET_C_START(                                                                      \
+      hocket_##verb##_async, (__VA_ARGS__), READ(chosen), ON_PARTS(verb##_async, arguments))
 
-int hocket_broadcast(hocket_comm* comm,
-                     const hocket_array* in,
-                     const hocket_array* out,
-                     int32_t root,
-                     const hocket_call_options* options) {
-  return guarded("hocket_broadcast", [&] {
-    const Collective call(comm, options);
-    const auto o = call.root(root);
-    call.on(in, out, [&](auto... arrays) { return call.comm().broadcast(arrays..., o); });
-  });
-}
-int hocket_broadcast_async(hocket_comm* comm,
-                           const hocket_array* in,
-                           const hocket_array* out,
-                           int32_t root,
-                           const hocket_call_options* options,
-                           hocket_work** work) {
-  return guarded("hocket_broadcast_async", [&] {
-    const Collective call(comm, options);
-    const auto o = call.root(root);
-    call.start(work, [&] {
-      return call.on(
-          in, out, [&](auto... arrays) { return call.comm().broadcast_async(arrays..., o); });
-    });
-  });
-}
+ROW(all_gather_v,
+    call.plain(),
+    (call.input(in), call.output(out), call.parts(parts)),
+    HOCKET_C_ARRAYS,
+    const hocket_parts* parts)
+ROW(gather_v,
+    call.root(root),
+    (call.input(in), call.output(out), call.parts(parts)),
+    HOCKET_C_ARRAYS,
+    const hocket_parts* parts,
+    int32_t root)
+ROW(scatter_v,
+    call.root(root),
+    (call.input(in), call.parts(parts), call.output(out)),
+    const hocket_array* in,
+    const hocket_parts* parts,
+    const hocket_array* out,
+    int32_t root)
+ROW(all_to_all_v,
+    call.plain(),
+    (call.input(in), call.parts(in_parts), call.output(out), call.parts(out_parts)),
+    const hocket_array* in,
+    const hocket_parts* in_parts,
+    const hocket_array* out,
+    const hocket_parts* out_parts)
+ROW(reduce_scatter_v,
+    call.reduce(op),
+    (call.input(in), call.output(out), call.counts(counts, length)),
+    HOCKET_C_ARRAYS,
+    const size_t* counts,
+    size_t length,
+    int32_t op)
 
-int hocket_all_gather(hocket_comm* comm,
-                      const hocket_array* in,
-                      const hocket_array* out,
-                      const hocket_call_options* options) {
-  return guarded("hocket_all_gather", [&] {
-    const Collective call(comm, options);
-    const auto o = call.plain();
-    call.on(in, out, [&](auto... arrays) { return call.comm().all_gather(arrays..., o); });
-  });
-}
-int hocket_all_gather_async(hocket_comm* comm,
-                            const hocket_array* in,
-                            const hocket_array* out,
-                            const hocket_call_options* options,
-                            hocket_work** work) {
-  return guarded("hocket_all_gather_async", [&] {
-    const Collective call(comm, options);
-    const auto o = call.plain();
-    call.start(work, [&] {
-      return call.on(
-          in, out, [&](auto... arrays) { return call.comm().all_gather_async(arrays..., o); });
-    });
-  });
-}
-
-int hocket_gather(hocket_comm* comm,
-                  const hocket_array* in,
-                  const hocket_array* out,
-                  int32_t root,
-                  const hocket_call_options* options) {
-  return guarded("hocket_gather", [&] {
-    const Collective call(comm, options);
-    const auto o = call.root(root);
-    call.on(in, out, [&](auto... arrays) { return call.comm().gather(arrays..., o); });
-  });
-}
-int hocket_gather_async(hocket_comm* comm,
-                        const hocket_array* in,
-                        const hocket_array* out,
-                        int32_t root,
-                        const hocket_call_options* options,
-                        hocket_work** work) {
-  return guarded("hocket_gather_async", [&] {
-    const Collective call(comm, options);
-    const auto o = call.root(root);
-    call.start(work, [&] {
-      return call.on(
-          in, out, [&](auto... arrays) { return call.comm().gather_async(arrays..., o); });
-    });
-  });
-}
-
-int hocket_scatter(hocket_comm* comm,
-                   const hocket_array* in,
-                   const hocket_array* out,
-                   int32_t root,
-                   const hocket_call_options* options) {
-  return guarded("hocket_scatter", [&] {
-    const Collective call(comm, options);
-    const auto o = call.root(root);
-    call.on(in, out, [&](auto... arrays) { return call.comm().scatter(arrays..., o); });
-  });
-}
-int hocket_scatter_async(hocket_comm* comm,
-                         const hocket_array* in,
-                         const hocket_array* out,
-                         int32_t root,
-                         const hocket_call_options* options,
-                         hocket_work** work) {
-  return guarded("hocket_scatter_async", [&] {
-    const Collective call(comm, options);
-    const auto o = call.root(root);
-    call.start(work, [&] {
-      return call.on(
-          in, out, [&](auto... arrays) { return call.comm().scatter_async(arrays..., o); });
-    });
-  });
-}
-
-int hocket_all_to_all(hocket_comm* comm,
-                      const hocket_array* in,
-                      const hocket_array* out,
-                      const hocket_call_options* options) {
-  return guarded("hocket_all_to_all", [&] {
-    const Collective call(comm, options);
-    const auto o = call.plain();
-    call.on(in, out, [&](auto... arrays) { return call.comm().all_to_all(arrays..., o); });
-  });
-}
-int hocket_all_to_all_async(hocket_comm* comm,
-                            const hocket_array* in,
-                            const hocket_array* out,
-                            const hocket_call_options* options,
-                            hocket_work** work) {
-  return guarded("hocket_all_to_all_async", [&] {
-    const Collective call(comm, options);
-    const auto o = call.plain();
-    call.start(work, [&] {
-      return call.on(
-          in, out, [&](auto... arrays) { return call.comm().all_to_all_async(arrays..., o); });
-    });
-  });
-}
+#undef ROW
+#undef ON_PARTS
 
 int hocket_barrier(hocket_comm* comm, const hocket_call_options* options) {
   return guarded("hocket_barrier", [&] {
-    const Collective call(comm, options);
-    const auto o = call.plain();
+    READ(call.plain());
     call.comm().barrier(o);
   });
 }
@@ -282,8 +83,9 @@ int hocket_barrier_async(hocket_comm* comm,
                          const hocket_call_options* options,
                          hocket_work** work) {
   return guarded("hocket_barrier_async", [&] {
-    const Collective call(comm, options);
-    const auto o = call.plain();
+    READ(call.plain());
     call.start(work, [&] { return call.comm().barrier_async(o); });
   });
 }
+
+#undef READ

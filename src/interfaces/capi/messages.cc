@@ -14,11 +14,6 @@ using hocket::capi::with_tag;
 
 namespace {
 
-hocket::ArrayView required(const Refusal& refuse, const hocket_array* array, const char* name) {
-  if (array == nullptr) refuse(std::string(name) + " is null");
-  return view(refuse, array, name);
-}
-
 template <typename Message>
 std::vector<Message> read_messages(const Refusal& refuse,
                                    const hocket_message* messages,

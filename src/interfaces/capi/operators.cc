@@ -5,10 +5,9 @@
 
 #include "hocket/extremes.h"
 #include "hocket/operator.h"
-#include "interfaces/capi/collective.h"
+#include "interfaces/capi/forms.h"
 
 using hocket::capi::Collective;
-using hocket::capi::guarded;
 
 namespace {
 
@@ -83,288 +82,51 @@ hocket::ExtremeOptions extreme_options(const Collective& call,
 
 }  // namespace
 
-int hocket_all_reduce_by(hocket_comm* comm,
-                         const hocket_array* in,
-                         const hocket_array* out,
-                         const hocket_operator* op,
-                         const hocket_call_options* options) {
-  return guarded("hocket_all_reduce_by", [&] {
-    const ByOperator call(comm, op, options);
-    call.by(in, out, 0, [](auto&&... a) { return hocket::all_reduce(a...); });
-  });
-}
-int hocket_all_reduce_by_async(hocket_comm* comm,
-                               const hocket_array* in,
-                               const hocket_array* out,
-                               const hocket_operator* op,
-                               const hocket_call_options* options,
-                               hocket_work** work) {
-  return guarded("hocket_all_reduce_by_async", [&] {
-    const ByOperator call(comm, op, options);
-    call.start(work, [&] {
-      return call.by(in, out, 0, [](auto&&... a) { return hocket::all_reduce_async(a...); });
-    });
-  });
-}
+// A row is a verb, the rank that gets the result, and the parameters in C after the arrays.
+#define BY_OPERATOR(verb, root) \
+  call.by(in, out, root, [](auto&&... a) { return hocket::verb(a...); })
+#define READ const ByOperator call(comm, op, options)
+#define ROW(verb, root, ...)                                                                       \
+  HOCKET_C_CALL(hocket_##verb##_by, (HOCKET_C_ARRAYS, __VA_ARGS__), READ, BY_OPERATOR(verb, root)) \
+  HOCKET_C_START(hocket_##verb##_by_async,                                                         \
+                 (HOCKET_C_ARRAYS, __VA_ARGS__),                                                   \
+                 READ,                                                                             \
+                 BY_OPERATOR(verb##_async, root))                                                  \
+  HOCKET_C_PREPARE(hocket_prepare_##verb##_by,                                                     \
+                   (HOCKET_C_ARRAYS, __VA_ARGS__),                                                 \
+                   READ,                                                                           \
+                   BY_OPERATOR(prepare_##verb, root))
 
-int hocket_reduce_by(hocket_comm* comm,
-                     const hocket_array* in,
-                     const hocket_array* out,
-                     const hocket_operator* op,
-                     int32_t root,
-                     const hocket_call_options* options) {
-  return guarded("hocket_reduce_by", [&] {
-    const ByOperator call(comm, op, options);
-    call.by(in, out, root, [](auto&&... a) { return hocket::reduce(a...); });
-  });
-}
-int hocket_reduce_by_async(hocket_comm* comm,
-                           const hocket_array* in,
-                           const hocket_array* out,
-                           const hocket_operator* op,
-                           int32_t root,
-                           const hocket_call_options* options,
-                           hocket_work** work) {
-  return guarded("hocket_reduce_by_async", [&] {
-    const ByOperator call(comm, op, options);
-    call.start(work, [&] {
-      return call.by(in, out, root, [](auto&&... a) { return hocket::reduce_async(a...); });
-    });
-  });
-}
+ROW(all_reduce, 0, const hocket_operator* op)
+ROW(reduce, root, const hocket_operator* op, int32_t root)
+ROW(reduce_scatter, 0, const hocket_operator* op)
+ROW(scan, 0, const hocket_operator* op)
+ROW(exscan, 0, const hocket_operator* op)
 
-int hocket_reduce_scatter_by(hocket_comm* comm,
-                             const hocket_array* in,
-                             const hocket_array* out,
-                             const hocket_operator* op,
-                             const hocket_call_options* options) {
-  return guarded("hocket_reduce_scatter_by", [&] {
-    const ByOperator call(comm, op, options);
-    call.by(in, out, 0, [](auto&&... a) { return hocket::reduce_scatter(a...); });
-  });
-}
-int hocket_reduce_scatter_by_async(hocket_comm* comm,
-                                   const hocket_array* in,
-                                   const hocket_array* out,
-                                   const hocket_operator* op,
-                                   const hocket_call_options* options,
-                                   hocket_work** work) {
-  return guarded("hocket_reduce_scatter_by_async", [&] {
-    const ByOperator call(comm, op, options);
-    call.start(work, [&] {
-      return call.by(in, out, 0, [](auto&&... a) { return hocket::reduce_scatter_async(a...); });
-    });
-  });
-}
+#undef ROW
+#undef READ
+#undef BY_OPERATOR
 
-int hocket_scan_by(hocket_comm* comm,
-                   const hocket_array* in,
-                   const hocket_array* out,
-                   const hocket_operator* op,
-                   const hocket_call_options* options) {
-  return guarded("hocket_scan_by", [&] {
-    const ByOperator call(comm, op, options);
-    call.by(in, out, 0, [](auto&&... a) { return hocket::scan(a...); });
-  });
-}
-int hocket_scan_by_async(hocket_comm* comm,
-                         const hocket_array* in,
-                         const hocket_array* out,
-                         const hocket_operator* op,
-                         const hocket_call_options* options,
-                         hocket_work** work) {
-  return guarded("hocket_scan_by_async", [&] {
-    const ByOperator call(comm, op, options);
-    call.start(work, [&] {
-      return call.by(in, out, 0, [](auto&&... a) { return hocket::scan_async(a...); });
-    });
-  });
-}
+#define EXTREME(verb) hocket::verb(call.comm(), call.input(in), result, o)
+#define READ                                       \
+  const Collective call(comm, options);            \
+  const auto o = extreme_options(call, in, index); \
+  const auto result = extremes(call, values, ranks, indices)
+#define PARAMETERS             \
+  (const hocket_array* in,     \
+   const hocket_array* index,  \
+   const hocket_array* values, \
+   const hocket_array* ranks,  \
+   const hocket_array* indices)
+#define ROW(verb)                                                                \
+  HOCKET_C_CALL(hocket_##verb, PARAMETERS, READ, EXTREME(verb))                  \
+  HOCKET_C_START(hocket_##verb##_async, PARAMETERS, READ, EXTREME(verb##_async)) \
+  HOCKET_C_PREPARE(hocket_prepare_##verb, PARAMETERS, READ, EXTREME(prepare_##verb))
 
-int hocket_exscan_by(hocket_comm* comm,
-                     const hocket_array* in,
-                     const hocket_array* out,
-                     const hocket_operator* op,
-                     const hocket_call_options* options) {
-  return guarded("hocket_exscan_by", [&] {
-    const ByOperator call(comm, op, options);
-    call.by(in, out, 0, [](auto&&... a) { return hocket::exscan(a...); });
-  });
-}
-int hocket_exscan_by_async(hocket_comm* comm,
-                           const hocket_array* in,
-                           const hocket_array* out,
-                           const hocket_operator* op,
-                           const hocket_call_options* options,
-                           hocket_work** work) {
-  return guarded("hocket_exscan_by_async", [&] {
-    const ByOperator call(comm, op, options);
-    call.start(work, [&] {
-      return call.by(in, out, 0, [](auto&&... a) { return hocket::exscan_async(a...); });
-    });
-  });
-}
+ROW(argmin)
+ROW(argmax)
 
-int hocket_argmin(hocket_comm* comm,
-                  const hocket_array* in,
-                  const hocket_array* index,
-                  const hocket_array* values,
-                  const hocket_array* ranks,
-                  const hocket_array* indices,
-                  const hocket_call_options* options) {
-  return guarded("hocket_argmin", [&] {
-    const Collective call(comm, options);
-    const auto o = extreme_options(call, in, index);
-    const auto out = extremes(call, values, ranks, indices);
-    hocket::argmin(call.comm(), call.input(in), out, o);
-  });
-}
-int hocket_argmin_async(hocket_comm* comm,
-                        const hocket_array* in,
-                        const hocket_array* index,
-                        const hocket_array* values,
-                        const hocket_array* ranks,
-                        const hocket_array* indices,
-                        const hocket_call_options* options,
-                        hocket_work** work) {
-  return guarded("hocket_argmin_async", [&] {
-    const Collective call(comm, options);
-    const auto o = extreme_options(call, in, index);
-    const auto out = extremes(call, values, ranks, indices);
-    call.start(work, [&] { return hocket::argmin_async(call.comm(), call.input(in), out, o); });
-  });
-}
-int hocket_argmax(hocket_comm* comm,
-                  const hocket_array* in,
-                  const hocket_array* index,
-                  const hocket_array* values,
-                  const hocket_array* ranks,
-                  const hocket_array* indices,
-                  const hocket_call_options* options) {
-  return guarded("hocket_argmax", [&] {
-    const Collective call(comm, options);
-    const auto o = extreme_options(call, in, index);
-    const auto out = extremes(call, values, ranks, indices);
-    hocket::argmax(call.comm(), call.input(in), out, o);
-  });
-}
-int hocket_argmax_async(hocket_comm* comm,
-                        const hocket_array* in,
-                        const hocket_array* index,
-                        const hocket_array* values,
-                        const hocket_array* ranks,
-                        const hocket_array* indices,
-                        const hocket_call_options* options,
-                        hocket_work** work) {
-  return guarded("hocket_argmax_async", [&] {
-    const Collective call(comm, options);
-    const auto o = extreme_options(call, in, index);
-    const auto out = extremes(call, values, ranks, indices);
-    call.start(work, [&] { return hocket::argmax_async(call.comm(), call.input(in), out, o); });
-  });
-}
-
-int hocket_prepare_all_reduce_by(hocket_comm* comm,
-                                 const hocket_array* in,
-                                 const hocket_array* out,
-                                 const hocket_operator* op,
-                                 const hocket_call_options* options,
-                                 hocket_prepared** prepared) {
-  return guarded("hocket_prepare_all_reduce_by", [&] {
-    const ByOperator call(comm, op, options);
-    call.prepare(prepared, [&] {
-      return call.by(in, out, 0, [](auto&&... a) { return hocket::prepare_all_reduce(a...); });
-    });
-  });
-}
-
-int hocket_prepare_reduce_by(hocket_comm* comm,
-                             const hocket_array* in,
-                             const hocket_array* out,
-                             const hocket_operator* op,
-                             int32_t root,
-                             const hocket_call_options* options,
-                             hocket_prepared** prepared) {
-  return guarded("hocket_prepare_reduce_by", [&] {
-    const ByOperator call(comm, op, options);
-    call.prepare(prepared, [&] {
-      return call.by(in, out, root, [](auto&&... a) { return hocket::prepare_reduce(a...); });
-    });
-  });
-}
-
-int hocket_prepare_reduce_scatter_by(hocket_comm* comm,
-                                     const hocket_array* in,
-                                     const hocket_array* out,
-                                     const hocket_operator* op,
-                                     const hocket_call_options* options,
-                                     hocket_prepared** prepared) {
-  return guarded("hocket_prepare_reduce_scatter_by", [&] {
-    const ByOperator call(comm, op, options);
-    call.prepare(prepared, [&] {
-      return call.by(in, out, 0, [](auto&&... a) { return hocket::prepare_reduce_scatter(a...); });
-    });
-  });
-}
-
-int hocket_prepare_scan_by(hocket_comm* comm,
-                           const hocket_array* in,
-                           const hocket_array* out,
-                           const hocket_operator* op,
-                           const hocket_call_options* options,
-                           hocket_prepared** prepared) {
-  return guarded("hocket_prepare_scan_by", [&] {
-    const ByOperator call(comm, op, options);
-    call.prepare(prepared, [&] {
-      return call.by(in, out, 0, [](auto&&... a) { return hocket::prepare_scan(a...); });
-    });
-  });
-}
-
-int hocket_prepare_exscan_by(hocket_comm* comm,
-                             const hocket_array* in,
-                             const hocket_array* out,
-                             const hocket_operator* op,
-                             const hocket_call_options* options,
-                             hocket_prepared** prepared) {
-  return guarded("hocket_prepare_exscan_by", [&] {
-    const ByOperator call(comm, op, options);
-    call.prepare(prepared, [&] {
-      return call.by(in, out, 0, [](auto&&... a) { return hocket::prepare_exscan(a...); });
-    });
-  });
-}
-
-int hocket_prepare_argmin(hocket_comm* comm,
-                          const hocket_array* in,
-                          const hocket_array* index,
-                          const hocket_array* values,
-                          const hocket_array* ranks,
-                          const hocket_array* indices,
-                          const hocket_call_options* options,
-                          hocket_prepared** prepared) {
-  return guarded("hocket_prepare_argmin", [&] {
-    const Collective call(comm, options);
-    const auto o = extreme_options(call, in, index);
-    const auto out = extremes(call, values, ranks, indices);
-    call.prepare(prepared,
-                 [&] { return hocket::prepare_argmin(call.comm(), call.input(in), out, o); });
-  });
-}
-
-int hocket_prepare_argmax(hocket_comm* comm,
-                          const hocket_array* in,
-                          const hocket_array* index,
-                          const hocket_array* values,
-                          const hocket_array* ranks,
-                          const hocket_array* indices,
-                          const hocket_call_options* options,
-                          hocket_prepared** prepared) {
-  return guarded("hocket_prepare_argmax", [&] {
-    const Collective call(comm, options);
-    const auto o = extreme_options(call, in, index);
-    const auto out = extremes(call, values, ranks, indices);
-    call.prepare(prepared,
-                 [&] { return hocket::prepare_argmax(call.comm(), call.input(in), out, o); });
-  });
-}
+#undef ROW
+#undef PARAMETERS
+#undef READ
+#undef EXTREME

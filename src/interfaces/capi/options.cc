@@ -18,6 +18,14 @@ std::optional<Duration> duration(const Refusal& refuse,
   return Duration(nanoseconds);
 }
 
+Duration timeout(std::int64_t nanoseconds) {
+  if (nanoseconds < 0) {
+    throw InvalidArgument("timeout_ns is " + std::to_string(nanoseconds) +
+                          ", expected nanoseconds, or HOCKET_FOREVER");
+  }
+  return Duration(nanoseconds);
+}
+
 namespace {
 
 // The `memory` that hocket_view of hocket.f90 gives an array that no call could use.
@@ -112,6 +120,11 @@ ArrayView view(const Refusal& refuse, const hocket_array* array, const char* nam
   }
   const bool is_cuda = array->memory == HOCKET_MEMORY_CUDA;
   return {array->data, array->count, elements, is_cuda ? MemoryKind::kCuda : MemoryKind::kHost};
+}
+
+ArrayView required(const Refusal& refuse, const hocket_array* array, const char* name) {
+  if (array == nullptr) refuse(std::string(name) + " is null");
+  return view(refuse, array, name);
 }
 
 void check_list(const Refusal& refuse,

@@ -191,6 +191,8 @@ T read(const Refusal& refuse,
 
 // 0: absent.
 std::optional<Duration> duration(const Refusal& refuse, std::int64_t nanoseconds, const char* name);
+// The time that a wait may take: 0 or more, or HOCKET_FOREVER.
+Duration timeout(std::int64_t nanoseconds);
 CallOptions call_options(const Refusal& refuse, const hocket_call_options* options);
 
 // `name` and `field`: the argument's name in the C interface.
@@ -198,6 +200,8 @@ DType dtype(const Refusal& refuse, std::int32_t dtype, const char* name, const c
 ReduceOp op(const Refusal& refuse, std::int32_t op);
 // Null: absent.
 ArrayView view(const Refusal& refuse, const hocket_array* array, const char* name);
+// Refuses null.
+ArrayView required(const Refusal& refuse, const hocket_array* array, const char* name);
 
 // Refuses a list of `length` elements of `bytes` each that is impossible. `name` and `length_name`
 // are the arguments' names.

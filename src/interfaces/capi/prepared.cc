@@ -2,11 +2,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "interfaces/capi/collective.h"
+#include "interfaces/capi/options.h"
 
-using hocket::InvalidArgument;
 using hocket::Work;
-using hocket::capi::Collective;
 using hocket::capi::guarded;
 using hocket::capi::of;
 using hocket::capi::place;
@@ -24,14 +22,6 @@ std::vector<Work*> works_of(hocket_work* const* works, std::size_t count) {
   return found;
 }
 
-hocket::Duration timeout(std::int64_t nanoseconds) {
-  if (nanoseconds < 0) {
-    throw InvalidArgument("timeout_ns is " + std::to_string(nanoseconds) +
-                          ", expected nanoseconds, or HOCKET_FOREVER");
-  }
-  return hocket::Duration(nanoseconds);
-}
-
 }  // namespace
 
 int hocket_prepared_call(hocket_prepared* prepared) {
@@ -45,173 +35,13 @@ int hocket_prepared_start(hocket_prepared* prepared, hocket_work** work) {
 }
 void hocket_prepared_free(hocket_prepared** prepared) { hocket::capi::release(prepared); }
 
-int hocket_prepare_all_reduce(hocket_comm* comm,
-                              const hocket_array* in,
-                              const hocket_array* out,
-                              int32_t op,
-                              const hocket_call_options* options,
-                              hocket_prepared** prepared) {
-  return guarded("hocket_prepare_all_reduce", [&] {
-    const Collective call(comm, options);
-    const auto o = call.reduce(op);
-    call.prepare(prepared, [&] {
-      return call.on(
-          in, out, [&](auto... arrays) { return call.comm().prepare_all_reduce(arrays..., o); });
-    });
-  });
-}
-
-int hocket_prepare_reduce(hocket_comm* comm,
-                          const hocket_array* in,
-                          const hocket_array* out,
-                          int32_t op,
-                          int32_t root,
-                          const hocket_call_options* options,
-                          hocket_prepared** prepared) {
-  return guarded("hocket_prepare_reduce", [&] {
-    const Collective call(comm, options);
-    const auto o = call.reduce(op, root);
-    call.prepare(prepared, [&] {
-      return call.on(
-          in, out, [&](auto... arrays) { return call.comm().prepare_reduce(arrays..., o); });
-    });
-  });
-}
-
-int hocket_prepare_scan(hocket_comm* comm,
-                        const hocket_array* in,
-                        const hocket_array* out,
-                        int32_t op,
-                        const hocket_call_options* options,
-                        hocket_prepared** prepared) {
-  return guarded("hocket_prepare_scan", [&] {
-    const Collective call(comm, options);
-    const auto o = call.reduce(op);
-    call.prepare(prepared, [&] {
-      return call.on(
-          in, out, [&](auto... arrays) { return call.comm().prepare_scan(arrays..., o); });
-    });
-  });
-}
-
-int hocket_prepare_exscan(hocket_comm* comm,
-                          const hocket_array* in,
-                          const hocket_array* out,
-                          int32_t op,
-                          const hocket_call_options* options,
-                          hocket_prepared** prepared) {
-  return guarded("hocket_prepare_exscan", [&] {
-    const Collective call(comm, options);
-    const auto o = call.reduce(op);
-    call.prepare(prepared, [&] {
-      return call.on(
-          in, out, [&](auto... arrays) { return call.comm().prepare_exscan(arrays..., o); });
-    });
-  });
-}
-
-int hocket_prepare_reduce_scatter(hocket_comm* comm,
-                                  const hocket_array* in,
-                                  const hocket_array* out,
-                                  int32_t op,
-                                  const hocket_call_options* options,
-                                  hocket_prepared** prepared) {
-  return guarded("hocket_prepare_reduce_scatter", [&] {
-    const Collective call(comm, options);
-    const auto o = call.reduce(op);
-    call.prepare(prepared, [&] {
-      return call.on(in, out, [&](auto... arrays) {
-        return call.comm().prepare_reduce_scatter(arrays..., o);
-      });
-    });
-  });
-}
-
-int hocket_prepare_broadcast(hocket_comm* comm,
-                             const hocket_array* in,
-                             const hocket_array* out,
-                             int32_t root,
-                             const hocket_call_options* options,
-                             hocket_prepared** prepared) {
-  return guarded("hocket_prepare_broadcast", [&] {
-    const Collective call(comm, options);
-    const auto o = call.root(root);
-    call.prepare(prepared, [&] {
-      return call.on(
-          in, out, [&](auto... arrays) { return call.comm().prepare_broadcast(arrays..., o); });
-    });
-  });
-}
-
-int hocket_prepare_all_gather(hocket_comm* comm,
-                              const hocket_array* in,
-                              const hocket_array* out,
-                              const hocket_call_options* options,
-                              hocket_prepared** prepared) {
-  return guarded("hocket_prepare_all_gather", [&] {
-    const Collective call(comm, options);
-    const auto o = call.plain();
-    call.prepare(prepared, [&] {
-      return call.on(
-          in, out, [&](auto... arrays) { return call.comm().prepare_all_gather(arrays..., o); });
-    });
-  });
-}
-
-int hocket_prepare_gather(hocket_comm* comm,
-                          const hocket_array* in,
-                          const hocket_array* out,
-                          int32_t root,
-                          const hocket_call_options* options,
-                          hocket_prepared** prepared) {
-  return guarded("hocket_prepare_gather", [&] {
-    const Collective call(comm, options);
-    const auto o = call.root(root);
-    call.prepare(prepared, [&] {
-      return call.on(
-          in, out, [&](auto... arrays) { return call.comm().prepare_gather(arrays..., o); });
-    });
-  });
-}
-
-int hocket_prepare_scatter(hocket_comm* comm,
-                           const hocket_array* in,
-                           const hocket_array* out,
-                           int32_t root,
-                           const hocket_call_options* options,
-                           hocket_prepared** prepared) {
-  return guarded("hocket_prepare_scatter", [&] {
-    const Collective call(comm, options);
-    const auto o = call.root(root);
-    call.prepare(prepared, [&] {
-      return call.on(
-          in, out, [&](auto... arrays) { return call.comm().prepare_scatter(arrays..., o); });
-    });
-  });
-}
-
-int hocket_prepare_all_to_all(hocket_comm* comm,
-                              const hocket_array* in,
-                              const hocket_array* out,
-                              const hocket_call_options* options,
-                              hocket_prepared** prepared) {
-  return guarded("hocket_prepare_all_to_all", [&] {
-    const Collective call(comm, options);
-    const auto o = call.plain();
-    call.prepare(prepared, [&] {
-      return call.on(
-          in, out, [&](auto... arrays) { return call.comm().prepare_all_to_all(arrays..., o); });
-    });
-  });
-}
-
 int hocket_wait_some(
     hocket_work* const* works, size_t count, int64_t timeout_ns, size_t* indices, size_t* found) {
   return guarded("hocket_wait_some", [&] {
     size_t* const places = &place(indices, "indices");
     size_t& number = place(found, "found");
     const std::vector<Work*> all = works_of(works, count);
-    const auto ended = hocket::wait_some_of(all, timeout(timeout_ns));
+    const auto ended = hocket::wait_some_of(all, hocket::capi::timeout(timeout_ns));
     std::ranges::copy(ended, places);
     number = ended.size();
   });
@@ -222,7 +52,7 @@ int hocket_wait_any(
     size_t& first = place(index, "index");
     int& has_ended = place(done, "done");
     const std::vector<Work*> all = works_of(works, count);
-    const auto ended = hocket::wait_any_of(all, timeout(timeout_ns));
+    const auto ended = hocket::wait_any_of(all, hocket::capi::timeout(timeout_ns));
     if (ended) first = *ended;
     has_ended = ended ? 1 : 0;
   });
@@ -231,6 +61,6 @@ int hocket_wait_all(hocket_work* const* works, size_t count, int64_t timeout_ns,
   return guarded("hocket_wait_all", [&] {
     int& have_ended = place(done, "done");
     const std::vector<Work*> all = works_of(works, count);
-    have_ended = hocket::wait_all_of(all, timeout(timeout_ns)) ? 1 : 0;
+    have_ended = hocket::wait_all_of(all, hocket::capi::timeout(timeout_ns)) ? 1 : 0;
   });
 }

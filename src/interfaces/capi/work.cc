@@ -20,11 +20,7 @@ int hocket_work_wait_for(hocket_work* work, int64_t timeout_ns, int* done) {
   return guarded("hocket_work_wait_for", [&] {
     hocket::Work& waited = of(work, "work").work;
     int& result = place(done, "done");
-    if (timeout_ns < 0) {
-      throw InvalidArgument("timeout_ns is " + std::to_string(timeout_ns) +
-                            ", expected nanoseconds, or HOCKET_FOREVER");
-    }
-    result = waited.wait_for(hocket::Duration(timeout_ns)) ? 1 : 0;
+    result = waited.wait_for(hocket::capi::timeout(timeout_ns)) ? 1 : 0;
   });
 }
 

@@ -73,7 +73,7 @@ class Agreement {
   void forget_unless(const Predicate& is_listed) {
     std::erase_if(attempts_, [&](const auto& attempt) { return !is_listed(attempt.first); });
   }
-  // The message for a host that has just been connected, or has asked.
+  // Returns the message for a host that has just been connected, or has asked.
   static std::optional<VoteFact> outcome(const Group& group);
 
  private:

@@ -103,7 +103,7 @@ class GroupControl {
   // Requests their announcements. Cheap if that was done within `pause`.
   void ask(std::chrono::milliseconds pause = kAskPause) const noexcept;
   void ring(int member) noexcept { host_->ring(host_rank(member)); }
-  // All members but this rank.
+  // Wakes all members but this rank.
   void ring_peers() noexcept {
     os::light_fence();
     for (int i = 0; i < size_; ++i) {
@@ -117,8 +117,8 @@ class GroupControl {
               std::uint64_t fingerprint,
               const engine::Signature& signature,
               bool refused = false) noexcept;
-  // The record of `member` with this number; absent where it has not come so far, or has been
-  // overwritten since (then it is far ahead).
+  // Returns the record of `member` with this number. Absent: the member has not come so far, or is
+  // so far ahead that it has overwritten the record.
   std::optional<Record> find(int member, std::uint64_t sequence) const noexcept;
   // The number of the last call that `member` has announced.
   std::uint64_t last_sequence(int member) const noexcept;
@@ -138,8 +138,8 @@ class GroupControl {
   std::string shown_wait(int member) const;
 
   // --- Deadlocks: see membership/failure/deadlock.h -----------------------------------------------------------
-  // Shows the others of this host the call that this rank blocks in, under a new number. Each has
-  // the number that was shown first, until it is shown anew or hidden.
+  // Shows the other ranks of this host the call in which this rank blocks, and gives it a new
+  // number. The number stays the same until a call is shown again or hidden.
   void show_blocking(const BlockingCall& call) noexcept;
   void hide_blocking() noexcept;
   struct ShownCall {
@@ -159,15 +159,15 @@ class GroupControl {
   void announce_device(std::uint64_t index, const DeviceCall& call) noexcept;
   std::uint64_t device_calls(int member) const noexcept;
   DeviceCall device_call(int member, std::uint64_t index) const noexcept;
-  // Members that share a GPU wait for each other around their work on it. This rank has reached
-  // step `step`, a number that only increases; wakes the waiters.
+  // Members that share a GPU wait for each other around their work on it. Announces that this rank
+  // has reached `step`, a number that only rises, and wakes the waiters.
   void come_to(std::uint64_t step) noexcept;
   // True if all members have reached that step.
   bool all_at(std::uint64_t step) const noexcept;
 
   // --- Refusals -------------------------------------------------------------------------------
-  // True if refusing call `sequence` now would not overwrite reasons that others have yet to read;
-  // else wait.
+  // True if this rank may refuse call `sequence` now. False: it has to wait, or it would overwrite
+  // a reason that others have not read yet.
   bool may_refuse(std::uint64_t sequence) const noexcept;
   // True if any member has refused the call, as far back as records go.
   bool refused(std::uint64_t sequence) const noexcept;

@@ -137,15 +137,15 @@ class HostControl {
   // this.
   bool may_spin() const noexcept { return may_spin_; }
   void set_may_spin(bool may) noexcept { may_spin_ = may; }
-  // True if other processes want this rank's processor. It was lost for half of the time between
-  // two losses, of about a scheduling round each, while the rank spun or yielded. The rank then
-  // sleeps early: a sleeper is woken soon, but a rank that has used up its share waits a scheduling
-  // round. A single loss does not count, as a hypervisor takes a processor away for moments.
+  // True if other processes want this rank's processor: two losses of it took half of the time
+  // since the first began, while the rank spun or yielded. The rank then sleeps early. A sleeper is
+  // woken soon, but a rank that has used up its share waits a scheduling round. A single loss does
+  // not count, as a hypervisor takes a processor away for moments.
   bool is_busy() const noexcept {
     const std::int64_t until = busy_until_.load(std::memory_order_relaxed);
     return until != 0 && steady_ns() < until;
   }
-  // The processor was lost from `from` to `to`, ns of the steady clock.
+  // Notes that the processor was lost from `from` to `to`, in ns of the steady clock.
   void note_lost_turn(std::int64_t from, std::int64_t to) noexcept {
     const std::int64_t last_from = lost_from_.exchange(from, std::memory_order_relaxed);
     const std::int64_t last_to = lost_to_.exchange(to, std::memory_order_relaxed);
@@ -241,15 +241,15 @@ class HostControl {
   void count_loss() noexcept { losses_->fetch_add(1, std::memory_order_acq_rel); }
   // Announces a clean end. No peer waits for this rank any longer.
   void leave() noexcept;
-  // Announces why this rank is about to leave, to die or to end its task. It counts once the rank
-  // does.
+  // Announces why this rank is about to leave, to die or to end its task. The reason counts once
+  // the rank has done so.
   enum class Ending : std::uint32_t { kInOrder, kByItself, kAfterALoss };
   void tell_end_reason(Ending ending, std::string_view text) noexcept;
   // Withdraws it: the rank goes on, or ends in good order.
   void withdraw_end_reason() noexcept;
-  // The way in which the rank at `place` ends, as far as it has announced; reads one word.
+  // Returns how the rank at `place` ends, as far as it has announced that. Reads one word.
   Ending ending(int place) const noexcept;
-  // Its reason; absent: none.
+  // Returns the reason that it has announced. Absent: none.
   std::optional<EndReason> end_reason(int place) const;
   // The time at which the rank's death or departure was recorded, in ns of this host's steady
   // clock.
@@ -261,18 +261,18 @@ class HostControl {
     return robust_[static_cast<std::size_t>(owner) * static_cast<std::size_t>(ranks_) +
                    static_cast<std::size_t>(watcher)];
   }
-  // Records that `rank` has ended, as seen on its word, and wakes all ranks. Any rank may, also
-  // more than once.
+  // Records that `rank` has ended, as its word shows, and wakes all ranks. Any rank may call it,
+  // also more than once.
   void record_death(int rank) noexcept;
-  // Looks at the words of all ranks and records the deaths it finds. The progress thread is woken
-  // for that; who waits and is running anyway sees it sooner.
+  // Looks at the words of all ranks and records the deaths it finds. The kernel wakes the progress
+  // thread for that, but a waiting thread that is running sees a death sooner.
   void look_for_deaths() noexcept;
-  // Records the death of `rank` where its memory is being written to a core file: the kernel marks
-  // its words when that is done. A few system calls.
+  // Records the death of `rank` while the kernel writes its memory to a core file, because the
+  // kernel marks its words only afterwards. Takes a few system calls.
   void look_for_core_dump(int rank) noexcept;
-  // The process of `rank`, see os::process_start; 0 where this one cannot see it.
+  // Returns os::process_start of the rank's process; 0 if this process cannot see it.
   std::uint64_t start(int rank) const noexcept;
-  // The thread in which it joined: its own, where ranks are threads.
+  // Returns the thread in which the rank joined. If ranks are threads, it is the rank's own.
   int thread(int rank) const noexcept {
     return lines_[rank].thread.load(std::memory_order_relaxed);
   }
@@ -287,8 +287,8 @@ class HostControl {
   std::chrono::nanoseconds since_death(int rank) const noexcept;
 
   // --- Other hosts ----------------------------------------------------------------------------
-  // The number of each place's host, as all ranks of the job count them. Every rank of this host
-  // says the same, before it hears of others.
+  // Sets the number of each place's host, as all ranks of the job count them. Every rank of this
+  // host sets the same numbers, before it hears of other hosts.
   void set_hosts(std::span<const int> hosts) noexcept;
   int host_of(int place) const noexcept {
     return lines_[place].host.load(std::memory_order_relaxed);
@@ -312,7 +312,7 @@ class HostControl {
     std::optional<EndReason> reason = {};
   };
   void record_remote(int place, const Remote& remote) noexcept;
-  // Rank `from` of this host, a world rank, can no longer exchange messages with the rank at
+  // Records that world rank `from`, of this host, can no longer exchange messages with the rank at
   // `place`. The rank that speaks for this host tells the other host.
   void record_cut(int place, int from) noexcept;
   // Absent: no rank of this host has found the rank at `place` to be cut off.
@@ -326,7 +326,7 @@ class HostControl {
     std::uint64_t block = 0;
     int size = 0;
   };
-  // Lists a group. Absent if there are too many, and none is removed within `patience`. The rank
+  // Lists a group. Null: there are too many, and none is removed within `patience`. The rank
   // that speaks for this host removes groups that all have closed.
   GroupEntry* enlist(const Listing& group, Duration patience = {}) noexcept;
   // Lists a group once, even if several members do so at the same time. `listed` is a word of the
@@ -337,15 +337,15 @@ class HostControl {
   std::span<GroupEntry> groups() const noexcept {
     return {groups_, groups_ == nullptr ? 0 : kGroups};
   }
-  // Exist only if there are other hosts. Facts about this host's ranks, in groups that were removed
-  // from the list.
+  // These three exist only if there are other hosts. This one has facts about this host's ranks, in
+  // groups that were removed from the list.
   KeptFacts& farewells() const noexcept { return *farewells_; }
   // Facts about other hosts' ranks, in groups that are not listed yet.
   KeptFacts& forerunners() const noexcept { return *forerunners_; }
   GoneGroups& gone_groups() const noexcept { return *gone_groups_; }
   // Leaves news for the other hosts, and wakes the rank that speaks for this one.
   void tell_network(GroupEntry& entry, GroupEntry::News news) noexcept;
-  // The same, for news about this host's ranks themselves.
+  // Does the same for news about this host's ranks themselves.
   void ring_network() noexcept;
   // Changes when there is news.
   os::FutexWord& network_bell() const noexcept { return *network_bell_; }
@@ -365,12 +365,12 @@ class HostControl {
   void show_awaited(int place) noexcept {
     lines_[self_].awaits.store(place, std::memory_order_relaxed);
   }
-  // As the peer wrote it, or -1 if it is not a place.
+  // Returns the place of the rank for which the one at `place` waits. -1: none, or no valid place.
   int awaited_by(int place) const noexcept { return checked_place(lines_[place].awaits); }
   // The rank that warns of waits for the rank at `place`, one rank of this host at a time; -1:
   // none.
   int speaker_about(int place) const noexcept { return checked_place(lines_[place].spoken_for); }
-  // This rank replaces `before`; false: another rank was quicker.
+  // Makes this rank replace `before`. Returns false if another rank was quicker.
   bool speak_about(int place, int before) noexcept {
     std::int32_t expected = before;
     return lines_[place].spoken_for.compare_exchange_strong(
@@ -382,7 +382,7 @@ class HostControl {
   }
 
   // --- Tasks; see Communicator::begin_task ----------------------------------------------------
-  // This rank begins task `number`, which is not 0, and has ended it.
+  // Begin task `number`, which is not 0, and end it.
   void begin_task(std::uint32_t number) noexcept {
     withdraw_end_reason();
     write_task(2 * number);
@@ -404,20 +404,20 @@ class HostControl {
   std::span<const std::byte> memory() const noexcept {
     return {segment_->data(), segment_->size()};
   }
-  // The same for an offset that a peer wrote: throws SystemError unless `bytes` lie there.
+  // Does the same for an offset that a peer wrote. Throws SystemError unless `bytes` lie there.
   std::byte* at(std::uint64_t offset, std::size_t bytes) const;
-  // Zeroed memory of this rank's stripe, held by `holders`: ranks of this host, kNetwork. Returns
-  // its offset. Throws SystemError when the stripe is full. Waits, for seconds at most, where
-  // memory is about to come back from ranks that have died.
+  // Allocates zeroed memory of this rank's stripe, which `holders` hold: ranks of this host, or
+  // kNetwork. Returns its offset. If the stripe is full, waits for memory that comes back from dead
+  // ranks, for seconds at most. Then throws SystemError.
   static constexpr int kNetwork = -1;
   std::uint64_t allocate(std::size_t bytes, std::span<const int> holders);
   // Releases this rank's hold; the owner takes the memory back at one of its next allocations. A
   // dead rank's hold counts as released once its process is gone.
   void release(std::uint64_t offset) noexcept { release(offset, self_); }
   void release(std::uint64_t offset, int holder) noexcept;
-  // Releases the holds of all ranks, which have not joined the block's group.
+  // Releases the holds of all ranks of this host, if the block's group was never joined.
   void withdraw(std::uint64_t offset) noexcept;
-  // True if some rank still holds it.
+  // True if some rank still holds the block.
   bool is_held(std::uint64_t offset) const noexcept;
   std::size_t stripe_bytes() const noexcept { return stripe_bytes_; }
   // `contains` is true for an address in the segment; offset_of returns its offset.

@@ -49,9 +49,9 @@ Hold hold_of(int holder) {
 
 // A process that has died may write for a moment yet, by another processor or a device.
 constexpr std::chrono::seconds kStillWrites{1};
-// The same if this process cannot see whether the dead process is gone: its end may take long.
+// The time for a dead process that this process cannot see. Its end may take long.
 constexpr std::chrono::seconds kMayStillWrite{60};
-// Time to wait for memory that dead ranks hold: their processes end meanwhile.
+// The longest wait for memory that dead ranks hold. Their processes end meanwhile.
 constexpr std::chrono::seconds kMostPatience{5};
 
 BlockHeader& block_at(std::byte* data) { return *reinterpret_cast<BlockHeader*>(data); }

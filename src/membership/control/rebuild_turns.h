@@ -27,13 +27,13 @@ class RebuildTurns {
     int member = -1;
     std::string reason;
   };
-  // Another rank's refusal of the call that this rank makes. The call then counts as refused.
+  // Returns another rank's refusal of the call that this rank makes, which then counts as refused.
   std::optional<News> news();
   // Announces this rank's own call as refused.
   void refuse(std::string_view reason);
   // The turn in which this rank comes: the number, from 1, that its next refused call will have.
   std::uint64_t turn() const noexcept { return turn_; }
-  // Others have come in a later turn, and the refusing rank cannot be heard any more.
+  // Moves to a later turn, in which others have come, if the refusing rank is out of reach.
   void catch_up(std::uint64_t turn) noexcept { turn_ = turn; }
 
  private:

@@ -35,8 +35,8 @@ using Members = std::vector<bool>;
 enum Come : std::uint32_t {
   kCame = 1,
   kImpatient = 2,  // does not wait any longer for missing members
-  kAlone = 4,      // goes on even if others, out of reach, do so, too
-  kInformed = 8,   // set by the member's host, not by itself: the host knows the outcome
+  kAlone = 4,      // goes on even if ranks out of reach may do the same
+  kInformed = 8,   // the member's host knows the outcome; the host sets this, not the member
   kClosed = 16,    // has closed the group, without having come before
 };
 
@@ -62,31 +62,31 @@ class Succession {
   int place(int member) const noexcept;
 
   // --- Who is there ---------------------------------------------------------------------------
-  // Announces this rank; wakes those who may wait for it in a call.
+  // Announces that this rank has come, and wakes the ranks that may wait for it in a call.
   void come(int member, std::uint32_t how, std::uint64_t turn = 1) noexcept;
-  // The same, of a member on another host. False where that is not news.
+  // Records the same for a member on another host. Returns false if it was known.
   bool note(int member, std::uint32_t how, std::uint64_t turn = 1) noexcept;
   std::uint32_t how(int member) const noexcept;
-  // In which it has come last.
+  // Returns the turn in which the member has come last.
   std::uint64_t turn(int member) const noexcept;
-  // In which any that is not lost has come.
+  // Returns the latest turn in which a member that is not lost has come.
   std::uint64_t latest_turn() const noexcept;
   bool has_come(int member) const noexcept { return (how(member) & kCame) != 0; }
-  // Announces that this rank has closed the group; wakes those who may wait for it in a call.
+  // Announces that this rank has closed the group, and wakes the ranks that may wait for it.
   void close(int member) noexcept;
   bool has_closed(int member) const noexcept {
     return (how(member) & (kCame | kClosed)) == kClosed;
   }
-  // Has ended, or closed the group, or cannot be heard any more.
+  // True if the member has ended, has closed the group, or is out of reach.
   bool is_lost(int member) const noexcept;
-  // Has ended, or closed the group, for certain.
+  // True if the member has certainly ended or closed the group.
   bool has_ended(int member) const noexcept;
   bool is_there(int member) const noexcept { return is_there(member, latest_turn()); }
   bool anybody_came() const noexcept;
-  // True if there is anything for a ComeFact.
+  // True if a ComeFact would have anything to report.
   bool anybody_said() const noexcept;
-  // True if no member is waited for any longer: all others have come or are lost, or a member that
-  // is there is impatient.
+  // True if a rebuild need not wait for any member: each has come or is lost, or a member that has
+  // come is impatient.
   bool is_ready() const noexcept;
   Members there() const;
 
@@ -115,7 +115,7 @@ class Succession {
     Succession& group_;
     bool held_;
   };
-  // Under the guard, all four. Ballots only grow.
+  // The caller of these four holds the guard. Ballots only grow.
   std::uint64_t promised() const noexcept;
   void promise(std::uint64_t ballot) noexcept;
   std::optional<Vote> accepted() const;
@@ -123,9 +123,9 @@ class Succession {
   // The hosts' decision; absent: none yet.
   std::optional<Members> decided() const;
   bool is_decided() const noexcept;
-  // Under the guard. Wakes this host's ranks.
+  // Records the decision and wakes this host's ranks. The caller holds the guard.
   void decide(const Members& members) noexcept;
-  // A member's host knows the decision, or has no use for it.
+  // Notes that the member's host knows the decision, or does not need it.
   void inform(int member) noexcept;
   // True if another host may still need this one to send the decision.
   bool owes_outcome() const noexcept;
@@ -133,7 +133,7 @@ class Succession {
   // --- The next group on this host ---------------------------------------------------------------
   // The offset of its block; 0: none yet.
   std::uint64_t successor() const noexcept;
-  // True: `block` is the next group. False: another block was first.
+  // Returns true if `block` becomes the next group, and false if another block was first.
   bool appoint(std::uint64_t block) noexcept;
   // Lists a new group's block for the network; the first member that comes makes the entry. Earlier
   // facts from other hosts go into the block. Absent if there are too many groups.

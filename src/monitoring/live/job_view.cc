@@ -11,6 +11,7 @@
 #include "foundation/os/process/process_exit.h"
 #include "foundation/os/process/process_state.h"
 #include "foundation/os/segment_holders.h"
+#include "hocket/error_names.h"
 #include "hocket/live.h"
 #include "membership/failure/texts.h"
 #include "monitoring/live/blame.h"
@@ -49,31 +50,6 @@ LiveState state_of(RankState state) noexcept {
       break;
   }
   return LiveState::kSilent;
-}
-
-// The exception that programs get for it.
-const char* name_of_error(ErrorCode code) noexcept {
-  switch (code) {
-    case ErrorCode::kInvalidArgument:
-      return "InvalidArgument";
-    case ErrorCode::kPeerDied:
-      return "PeerDied";
-    case ErrorCode::kDeadlineExceeded:
-      return "DeadlineExceeded";
-    case ErrorCode::kDeadlock:
-      return "DeadlockError";
-    case ErrorCode::kMismatch:
-      return "Mismatch";
-    case ErrorCode::kAborted:
-      return "Aborted";
-    case ErrorCode::kRendezvous:
-      return "RendezvousError";
-    case ErrorCode::kSystem:
-      return "SystemError";
-    case ErrorCode::kDevice:
-      return "DeviceError";
-  }
-  return "Error";
 }
 
 bool is_still(const ProcessState& state) noexcept {
@@ -247,7 +223,7 @@ class JobView::Impl {
     made.failed = !made.inside && member->last != 0 && !member->finished_well;
     made.message = segment_.wait(group.block, group.index);
     if (const auto failure = segment_.failure(group.block)) {
-      made.failure = name_of_error(failure->code());
+      made.failure = names_of(failure->code()).exception;
     }
     if (!with_recent) return made;
     const std::uint64_t first =

@@ -173,19 +173,65 @@ def header_text():
     return "\n".join(path.read_text() for path in HEADERS)
 
 
-def functions_of(text, pattern):
-    return {m[1]: m[2].strip() for m in re.finditer(pattern, text, re.MULTILINE)}
+# The types of C's arguments and results that are no pointers, and Fortran's.
+VALUES = {
+    "int": "integer(c_int)",
+    "int32_t": "integer(c_int32_t)",
+    "int64_t": "integer(c_int64_t)",
+    "size_t": "integer(c_size_t)",
+    "hocket_callback": "type(c_funptr)",
+}
+
+
+def functions_of_c():
+    """Maps each function's name to its result and its arguments: pairs of name and type."""
+    header = re.sub(r"/\*.*?\*/", "", header_text(), flags=re.DOTALL)
+    functions = {}
+    for result, name, list_ in re.findall(r"([\w ]+\**) ?\b(hocket_\w+)\(([^)]*)\);", header):
+        pairs = re.findall(r"([^,]*?)(\w+)\s*(?:,|$)", "" if list_ == "void" else list_)
+        plain = [(argument, re.sub(r"\bconst\b|\s", "", type_)) for type_, argument in pairs]
+        functions[name] = re.sub(r"\bconst\b|\s", "", result), plain
+    return functions
+
+
+def functions_of_fortran():
+    """The same of Fortran, where a type has its attributes."""
+    module = re.sub(r"&\s*\n\s*", "", MODULE.read_text())
+    functions = {}
+    head = r"^    (?:([^\n]*) function|subroutine) (hocket_\w+)\(([^)]*)\) bind\(c\)\n"
+    for result, name, list_, declared in re.findall(head + "(.*?)^    end ", module, re.M | re.S):
+        types = {
+            argument.removesuffix("(*)"): type_
+            for type_, arguments in re.findall(r"^      (.*?) :: (.*)", declared, re.M)
+            for argument in arguments.split(", ")
+        }
+        arguments = [a.strip() for a in list_.split(",") if a.strip()]
+        assert set(arguments) == set(types), name
+        functions[name] = result or "void", [(argument, types[argument]) for argument in arguments]
+    return functions
+
+
+def is_the_same(c_type, fortran_type):
+    """Whether an argument of the one is passed as that of the other."""
+    base, pointer, _ = c_type.partition("*")
+    fortran_base, *attributes = re.split(r", (?![^(]*\))", fortran_type)
+    if not pointer:
+        return fortran_base == VALUES[base] and attributes == ["value"]
+    if "value" in attributes:
+        return fortran_base == "type(c_ptr)"
+    pointed = "type(c_ptr)" if "*" in c_type[len(base) + 1 :] else VALUES.get(base, f"type({base})")
+    return fortran_base == ("character(kind=c_char)" if c_type == "char*" else pointed)
 
 
 def test_fortran_has_what_c_has():
-    header = re.sub(r"/\*.*?\*/", "", header_text(), flags=re.DOTALL)
-    c = functions_of(header, r"\b(hocket_\w+)\(([^)]*)\);")
-    module = MODULE.read_text().replace("&\n", "")
-    fortran = functions_of(module, r"^    (?:function|subroutine) (hocket_\w+)\(([^)]*)\) bind")
-    assert set(c) == set(fortran) and len(c) > 50
-    for name, parameters in c.items():
-        count = 0 if parameters == "void" else parameters.count(",") + 1
-        assert len([p for p in fortran[name].split(",") if p.strip()]) == count, name
+    c, fortran = functions_of_c(), functions_of_fortran()
+    assert set(c) == set(fortran) and len(c) > 140
+    for name, (result, arguments) in c.items():
+        expected = result if result == "void" else VALUES.get(result, "type(c_ptr)")
+        assert fortran[name][0] == expected, name
+        assert [a for a, _ in fortran[name][1]] == [a for a, _ in arguments], name
+        for (argument, c_type), (_, fortran_type) in zip(arguments, fortran[name][1]):
+            assert is_the_same(c_type, fortran_type), (name, argument, c_type, fortran_type)
 
 
 def test_fortran_has_the_same_numbers():

@@ -66,23 +66,26 @@ def run(*command, timeout=55, cwd=None, **environment):
     return done.stdout
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    """Builds a wheel of this tree, in a folder as deep as build/release and with CMake's default
-    compiler. So every command is the same as there, and ccache has its result. Without GPU
+def build_wheel(folder, build):
+    """Builds a wheel of this tree with CMake's default compiler. Where `build` is as deep as
+    build/release, every command is the same as there, and ccache has its result. Without GPU
     kernels, which take nvcc minutes.
     """
-    folder = tmp_path_factory.mktemp("wheel")
     cache = {"CC": os.environ.get("CC", "cc"), "CXX": os.environ.get("CXX", "c++")}
     if shutil.which("ccache"):
         cache["CMAKE_CXX_COMPILER_LAUNCHER"] = "ccache"
         cache["CCACHE_BASEDIR"] = os.environ.get("CCACHE_BASEDIR", str(ROOT))
     run(sys.executable, "-m", "pip", "wheel", "--disable-pip-version-check", "--no-index",
-        "--no-build-isolation", "--no-deps", f"--config-settings=build-dir={BUILD}",
+        "--no-build-isolation", "--no-deps", f"--config-settings=build-dir={build}",
         "--config-settings=cmake.define.HOCKET_NVCC=OFF", "-w", folder, ROOT,
         timeout=BUILD_SECONDS, **cache)
     (made,) = folder.glob("*.whl")
     return made
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    return build_wheel(tmp_path_factory.mktemp("wheel"), BUILD)
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +100,44 @@ def python(wheel, tmp_path_factory):
     run(sys.executable, "-m", "pip", "--python", python, "install", "--no-index", "--no-deps",
         "--disable-pip-version-check", wheel, timeout=120)
     return python
+
+
+@pytest.fixture(scope="module")  # takes longer than a test may
+def again(wheel, tmp_path_factory):
+    """The same wheel, built in another folder at another time."""
+    return build_wheel(tmp_path_factory.mktemp("again"), ROOT / "build" / "wheel-again")
+
+
+def test_two_builds_give_the_same_wheel(wheel, again):
+    one, other = zipfile.ZipFile(wheel), zipfile.ZipFile(again)
+    assert one.namelist() == other.namelist()
+    assert not [name for name in one.namelist() if one.read(name) != other.read(name)]
+    assert wheel.read_bytes() == again.read_bytes()
+
+
+def components(wheel):
+    """What a wheel says that it carries: names, and their licences and versions."""
+    archive = zipfile.ZipFile(wheel)
+    (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/sboms/hocket.cdx.json"))
+    bom = json.loads(archive.read(name))
+    assert (bom["bomFormat"], bom["specVersion"]) == ("CycloneDX", "1.6")
+    assert bom["metadata"]["component"]["version"] == wheel.name.split("-")[1]
+    return {c["name"]: (c["licenses"][0]["expression"], c["version"]) for c in bom["components"]}
+
+
+def notices():
+    rows = re.findall(r"^\| (.+?) \| ([\d.]+) \| (.+?) \|", (ROOT / "THIRD-PARTY-NOTICES.md").read_text(), re.M)
+    names = {"GCC's runtime (libstdc++, libgcc)": "GCC's runtime"}
+    return {names.get(name, name): (licence, version) for name, version, licence in rows}
+
+
+def test_a_wheel_lists_what_it_carries(wheel):
+    listed = components(wheel)
+    assert {"Eigen", "CLI11", "nanobind"} <= set(listed) <= set(notices())
+    (library,) = (name for name in zipfile.ZipFile(wheel).namelist() if re.search(r"/lib/libhocket\.so\.\d", name))
+    needed = run("readelf", "-d", Path(zipfile.ZipFile(wheel).extract(library, wheel.parent)))
+    for name, soname in (("fmt", "libfmt"), ("spdlog", "libspdlog"), ("OpenSSL", "libssl"), ("Highway", "libhwy")):
+        assert (name in listed) == (soname not in needed), name
 
 
 def shims(wheel):
@@ -143,6 +184,14 @@ def is_debian():
 def test_the_released_wheel_is_for_old_systems_and_later_pythons(released):
     assert re.fullmatch(r"hocket-[\d.]+-cp311-abi3-manylinux_2_28_\w+\.whl", released.name)
     assert shims(released) >= mpis_here()
+
+
+def test_the_released_wheel_lists_what_the_notices_have(released):
+    listed, expected = components(released), notices()
+    assert set(listed) == set(expected)
+    for name, (licence, version) in listed.items():
+        assert expected[name][0].startswith(licence), name  # fmt's has an exception
+        assert version.startswith(expected[name][1]), name
 
 
 @pytest.fixture(scope="module")  # takes longer than a test may

@@ -149,6 +149,11 @@ bool is_product(const Arguments& arguments) {
 }
 
 Plan numeric_plan(const Arguments& arguments, int number) {
+#ifndef HOCKET_ARRAYS
+  throw InvalidArgument(
+      "this hocket was built with HOCKET_ARRAYS=OFF, without transforms and products; build it "
+      "with HOCKET_ARRAYS=ON");
+#endif
   Plan plan;
   plan.collectives = numerics_of(arguments);
   const bool multiplies = is_product(arguments);

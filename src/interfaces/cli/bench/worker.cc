@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "hocket/fft.h"
 #include "hocket/hocket.h"
-#include "hocket/matmul.h"
 #include "interfaces/cli/bench/libraries.h"
 #include "interfaces/cli/bench/numeric.h"
 #include "interfaces/cli/bench/peer.h"
@@ -49,7 +47,9 @@ class Hocket final : public Library {
   }
 
   Bound bind(const Case& subject) override {
+#ifdef HOCKET_ARRAYS
     if (is_numeric(subject.collective)) return bind_numeric(subject);
+#endif
     Bound bound;
     if (subject.memory == Memory::kSymmetric && !gpu_) {
       bound.arrays = symmetric_arrays(subject, MemoryKind::kHost, bound.owners);
@@ -70,6 +70,7 @@ class Hocket final : public Library {
  private:
   using Owners = std::vector<std::shared_ptr<void>>;
 
+#ifdef HOCKET_ARRAYS
   Bound bind_numeric(const Case& subject) {
     Bound bound;
     bind_ordinary_arrays(bound, subject, seat());
@@ -107,6 +108,7 @@ class Hocket final : public Library {
     bound.calls = repeated([fft, in, out] { (*fft)(in, out); });
     return bound;
   }
+#endif
 
   // Symmetric arrays have one size on all ranks: the largest that any rank needs.
   Arrays symmetric_arrays(const Case& subject, MemoryKind memory, Owners& owners) {
@@ -135,7 +137,14 @@ class Hocket final : public Library {
   }
 
   std::function<void(long)> calls_on(const Case& subject, ConstArrayView in, ArrayView out) {
-    return subject.in_place ? in_place(subject, out) : out_of_place(subject, in, out);
+    const Collective made = subject.collective;
+    if (is_of_two(made) || made == Collective::kSendRecv) return message(subject, in, out);
+    if (made == Collective::kBarrier) {
+      return repeated(
+          [&comm = comm_, plain = CallOptions{.stream = stream()}] { comm.barrier(plain); });
+    }
+    const bool is_one = subject.in_place || made == Collective::kBroadcast;
+    return is_one ? collective(subject, out) : collective(subject, in, out);
   }
 
   // The arrays as they are on the GPU, and the calls as they are made there.
@@ -197,86 +206,49 @@ class Hocket final : public Library {
     };
   }
 
-  std::function<void(long)> in_place(const Case& subject, ArrayView array) {
-    Communicator& comm = comm_;
+  // The calls of a collective. `arrays` is one array if it works in place, and otherwise two.
+  template <typename... Arrays>
+  std::function<void(long)> collective(const Case& subject, Arrays... arrays) {
+    const auto calls = [&](auto verb, const auto& options) {
+      return repeated(
+          [&comm = comm_, verb, options, arrays...] { verb(comm, arrays..., options); });
+    };
     const ReduceOptions reduce{.op = subject.op, .stream = stream()};
     const ReduceRootOptions reduce_root{.op = subject.op, .root = kRoot, .stream = stream()};
     const RootOptions root{.root = kRoot, .stream = stream()};
     const CallOptions plain{.stream = stream()};
     switch (subject.collective) {
       case Collective::kAllReduce:
-        return repeated([&comm, array, reduce] { comm.all_reduce(array, reduce); });
+        return calls([](Communicator& c, auto... a) { c.all_reduce(a...); }, reduce);
       case Collective::kReduce:
-        return repeated([&comm, array, reduce_root] { comm.reduce(array, reduce_root); });
+        return calls([](Communicator& c, auto... a) { c.reduce(a...); }, reduce_root);
       case Collective::kScan:
-        return repeated([&comm, array, reduce] { comm.scan(array, reduce); });
+        return calls([](Communicator& c, auto... a) { c.scan(a...); }, reduce);
       case Collective::kExscan:
-        return repeated([&comm, array, reduce] { comm.exscan(array, reduce); });
+        return calls([](Communicator& c, auto... a) { c.exscan(a...); }, reduce);
       case Collective::kReduceScatter:
-        return repeated([&comm, array, reduce] { comm.reduce_scatter(array, reduce); });
+        return calls([](Communicator& c, auto... a) { c.reduce_scatter(a...); }, reduce);
       case Collective::kBroadcast:
-        return repeated([&comm, array, root] { comm.broadcast(array, root); });
+        return calls([](Communicator& c, auto... a) { c.broadcast(a...); }, root);
       case Collective::kAllGather:
-        return repeated([&comm, array, plain] { comm.all_gather(array, plain); });
+        return calls([](Communicator& c, auto... a) { c.all_gather(a...); }, plain);
       case Collective::kGather:
-        return repeated([&comm, array, root] { comm.gather(array, root); });
+        return calls([](Communicator& c, auto... a) { c.gather(a...); }, root);
       case Collective::kScatter:
-        return repeated([&comm, array, root] { comm.scatter(array, root); });
+        return calls([](Communicator& c, auto... a) { c.scatter(a...); }, root);
       case Collective::kAllToAll:
-        return repeated([&comm, array, plain] { comm.all_to_all(array, plain); });
+        return calls([](Communicator& c, auto... a) { c.all_to_all(a...); }, plain);
+      case Collective::kBarrier:
       case Collective::kSend:
       case Collective::kSendRecv:
       case Collective::kSendWindow:
       case Collective::kISendWindow:
-      case Collective::kBarrier:
       case Collective::kFft:
       case Collective::kFftTransposed:
       case Collective::kMatmul:
         break;
     }
-    throw InvalidArgument("hocket bench: this call is not made in place");
-  }
-
-  std::function<void(long)> out_of_place(const Case& subject, ConstArrayView in, ArrayView out) {
-    Communicator& comm = comm_;
-    const ReduceOptions reduce{.op = subject.op, .stream = stream()};
-    const ReduceRootOptions reduce_root{.op = subject.op, .root = kRoot, .stream = stream()};
-    const RootOptions root{.root = kRoot, .stream = stream()};
-    const CallOptions plain{.stream = stream()};
-    switch (subject.collective) {
-      case Collective::kAllReduce:
-        return repeated([&comm, in, out, reduce] { comm.all_reduce(in, out, reduce); });
-      case Collective::kReduce:
-        return repeated([&comm, in, out, reduce_root] { comm.reduce(in, out, reduce_root); });
-      case Collective::kScan:
-        return repeated([&comm, in, out, reduce] { comm.scan(in, out, reduce); });
-      case Collective::kExscan:
-        return repeated([&comm, in, out, reduce] { comm.exscan(in, out, reduce); });
-      case Collective::kReduceScatter:
-        return repeated([&comm, in, out, reduce] { comm.reduce_scatter(in, out, reduce); });
-      case Collective::kBroadcast:
-        return in_place(subject, out);
-      case Collective::kAllGather:
-        return repeated([&comm, in, out, plain] { comm.all_gather(in, out, plain); });
-      case Collective::kGather:
-        return repeated([&comm, in, out, root] { comm.gather(in, out, root); });
-      case Collective::kScatter:
-        return repeated([&comm, in, out, root] { comm.scatter(in, out, root); });
-      case Collective::kAllToAll:
-        return repeated([&comm, in, out, plain] { comm.all_to_all(in, out, plain); });
-      case Collective::kSend:
-      case Collective::kSendRecv:
-      case Collective::kSendWindow:
-      case Collective::kISendWindow:
-        return message(subject, in, out);
-      case Collective::kBarrier:
-        return repeated([&comm, plain] { comm.barrier(plain); });
-      case Collective::kFft:
-      case Collective::kFftTransposed:
-      case Collective::kMatmul:
-        break;
-    }
-    throw InvalidArgument("hocket bench: unknown call");
+    throw InvalidArgument("hocket bench: this call is no collective of arrays");
   }
 
   std::function<void(long)> message(const Case& subject, ConstArrayView in, ArrayView out) {

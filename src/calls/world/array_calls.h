@@ -1,0 +1,34 @@
+// The functions of calls that work on spread arrays uses beside the public ones, and with
+// calls/call/request.h all that it knows of them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "calls/call/request.h"
+#include "calls/world/communicator_impl.h"
+#include "hocket/communicator.h"
+
+namespace hocket::world {
+
+// Runs `part`, the work of this rank before its next call of `comm`, as call::Core::before_call
+// does. `kind` is the call that a refusal names.
+template <typename Part>
+auto before_call(const Communicator& comm, engine::Kind kind, Part&& part) {
+  return comm.impl()->before_call(kind, std::forward<Part>(part));
+}
+
+// A barrier of ranks that make the same step, which `digest` identifies. Otherwise it fails with
+// Mismatch. For arrays of GPUs it is put on `stream`.
+inline void barrier(const Communicator& comm,
+                    std::uint64_t digest,
+                    std::optional<Duration> deadline,
+                    std::optional<StreamRef> stream) {
+  comm.impl()->run({.kind = engine::Kind::kBarrier,
+                    .digest = digest,
+                    .deadline = deadline,
+                    .stream = stream});
+}
+
+}  // namespace hocket::world
