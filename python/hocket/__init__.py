@@ -34,6 +34,7 @@ from ._notebook import load_ipython_extension
 from ._place import prepare as _prepare_place
 from ._spawn import spawn
 from ._threads import run_threads
+from ._stop import StopRequest
 from ._types import Envelope, Received
 from ._waiting import wait_all, wait_any, wait_some
 from .bootstrap import Bootstrap, MPIBootstrap, TorchBootstrap
@@ -94,6 +95,7 @@ __all__ = [
     "Received",
     "RendezvousError",
     "Status",
+    "StopRequest",
     "Store",
     "StoreServer",
     "SymmetricMemory",

@@ -748,7 +748,7 @@ class Communicator:
 
     def all_gather_v(self, x: Array, out: Union[Array, Sequence[Array], None] = None, counts: Optional[Sequence[int]] = None, deadline: Timeout = None, stream: Stream = None) -> Array:
         """
-        Collect every rank's rows, as many as it has, on every rank.
+        Collect every rank's rows, as many as it has, on every rank: uneven parts.
 
         Parameters
         ----------
@@ -774,7 +774,7 @@ class Communicator:
 
     def gather_v(self, x: Array, out: Union[Array, Sequence[Array], None] = None, counts: Optional[Sequence[int]] = None, root: int = 0, deadline: Timeout = None, stream: Stream = None) -> Optional[Array]:
         """
-        Collect every rank's rows, as many as it has, at the root.
+        Collect every rank's rows, as many as it has, at the root: uneven parts.
 
         Parameters are those of `all_gather_v`; `out` matters at the root alone, and elsewhere None is
         returned.
@@ -787,7 +787,7 @@ class Communicator:
 
     def scatter_v(self, x: Union[Array, Sequence[Array], None] = None, out: Optional[Array] = None, counts: Optional[Sequence[int]] = None, root: int = 0, deadline: Timeout = None, stream: Stream = None) -> Array:
         """
-        Hand the rows of the root's array out, counts[r] of them to rank r.
+        Hand the rows of the root's array out, counts[r] of them to rank r: uneven parts.
 
         Parameters
         ----------

@@ -118,7 +118,7 @@ class Grid:
     def neighbour_exchange(
         self, x: ArrayT, halo: Halo = 1, *, tag: int = 0, deadline: Timeout = None
     ) -> ArrayT:
-        """Fill the border of this rank's part from its neighbours, including corners.
+        """Fill the border of this rank's part from its neighbours, including corners: a halo exchange.
 
         All ranks make the call, which is made of messages. Without a neighbour the border stays as
         it is. A rank that refuses its arguments sends none. Its neighbours then wait until the

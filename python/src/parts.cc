@@ -52,7 +52,7 @@ void bind_parts(CommunicatorClass& cls) {
           "out: Union[Array, Sequence[Array], None] = None, "
           "counts: Optional[Sequence[int]] = None",
           "Array",
-          R"(Collect every rank's rows, as many as it has, on every rank.
+          R"(Collect every rank's rows, as many as it has, on every rank: uneven parts.
 
 Parameters
 ----------
@@ -81,7 +81,7 @@ array
           "out: Union[Array, Sequence[Array], None] = None, "
           "counts: Optional[Sequence[int]] = None, root: int = 0",
           "Optional[Array]",
-          R"(Collect every rank's rows, as many as it has, at the root.
+          R"(Collect every rank's rows, as many as it has, at the root: uneven parts.
 
 Parameters are those of `all_gather_v`; `out` matters at the root alone, and elsewhere None is
 returned.
@@ -98,7 +98,7 @@ returned.
           "out: Optional[Array] = None, "
           "counts: Optional[Sequence[int]] = None, root: int = 0",
           "Array",
-          R"(Hand the rows of the root's array out, counts[r] of them to rank r.
+          R"(Hand the rows of the root's array out, counts[r] of them to rank r: uneven parts.
 
 Parameters
 ----------

@@ -22,6 +22,10 @@ GUIDE = [
         + [f"docs/{name}" for name in ("notebooks", "many_hosts", "gpu")],
     ),
     (
+        "By task",
+        ["docs/farm", "docs/checkpoint", "docs/profiling", "docs/binding", "docs/moving/mpirun"],
+    ),
+    (
         "When something goes wrong",
         [f"docs/{name}" for name in ("debugging", "errors", "failure", "live", "testing", "traces")],
     ),

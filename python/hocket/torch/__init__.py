@@ -31,7 +31,7 @@ if not hasattr(dist.AllreduceOptions(), "asyncOp"):  # true if a caller waits
         "tensor.numpy() of any"
     )
 
-from . import _backend, _batches, _calls, _futures, _group, _joining, _streams, _whole, _work  # noqa: E402
+from . import _backend, _batches, _calls, _futures, _group, _joining, _spans, _streams, _texts, _whole, _work  # noqa: E402
 from ._backend import HocketBackend  # noqa: E402
 from ._compiling import keep_out  # noqa: E402
 from ._creation import create, register  # noqa: E402
@@ -39,7 +39,9 @@ from ._group import HocketGroup  # noqa: E402
 from ._rendezvous import HocketStore  # noqa: E402
 
 register()
-for _module in (_backend, _batches, _calls, _futures, _group, _joining, _streams, _whole, _work):
+for _module in (
+    _backend, _batches, _calls, _futures, _group, _joining, _spans, _streams, _texts, _whole, _work
+):
     keep_out(_module)
 
 __all__ = ["HocketBackend", "HocketGroup", "HocketStore", "create", "register"]

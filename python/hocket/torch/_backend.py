@@ -15,6 +15,8 @@ import hocket
 
 from ._calls import Calls
 from ._forms import FORMS, completed, is_options
+from ._spans import in_a_span
+from ._texts import late_barrier, late_monitored_barrier, refusal
 from ._verbs import Batch, Handle
 from ._work import Kind, Together
 
@@ -29,6 +31,9 @@ def _base() -> Any:
 
 
 Base: Any = _base()
+
+
+_SHORTEST = timedelta(milliseconds=1)
 
 
 def _given(timeout: Optional[timedelta]) -> Optional[timedelta]:
@@ -122,7 +127,10 @@ class HocketBackend(Calls, Base):  # type: ignore[misc]
         timeout = _given(getattr(opts, "timeout", None))
         if getattr(opts, "asyncOp", False):
             return self._pending(self._comm.barrier_async(timeout), [], Kind.COLLECTIVE)
-        self._comm.barrier(timeout)
+        try:
+            self._comm.barrier(timeout)
+        except hocket.DeadlineExceeded as error:
+            raise late_barrier(error) from None
         self._shared.pending.settle()
         return self._finished([])
 
@@ -132,7 +140,12 @@ class HocketBackend(Calls, Base):  # type: ignore[misc]
         `options`, or the timeout itself in older PyTorch.
         """
         timeout = options if isinstance(options, timedelta) else getattr(options, "timeout", None)
-        self._comm.barrier(_given(timeout))
+        if timeout == timedelta(0):  # whoever is there already; hocket has no limit of zero
+            timeout = _SHORTEST
+        try:
+            self._comm.barrier(_given(timeout))
+        except hocket.DeadlineExceeded as error:
+            raise late_monitored_barrier(error, self._comm.rank, wait_all_ranks) from None
 
     def set_timeout(self, timeout: timedelta) -> None:
         """The deadline of later calls."""
@@ -217,7 +230,7 @@ def _as_collective(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
                 return call(self, *whole, **rest)
         except hocket.InvalidArgument as error:
             if error.status is not None:  # hocket's own
-                raise
+                raise refusal(error) from None
             reason = str(error)
         except hocket.Error:
             self._shared.has_raised = True
@@ -244,6 +257,8 @@ def _as_message(call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 for _name in _COLLECTIVES:
-    setattr(HocketBackend, _name, _as_collective(_name, getattr(HocketBackend, _name)))
+    _call = _as_collective(_name, getattr(HocketBackend, _name))
+    setattr(HocketBackend, _name, in_a_span(_name, _call))
 for _name in _MESSAGES:
-    setattr(HocketBackend, _name, _as_message(getattr(HocketBackend, _name)))
+    _call = _as_message(getattr(HocketBackend, _name))
+    setattr(HocketBackend, _name, _call if _name == "_end_coalescing" else in_a_span(_name, _call))

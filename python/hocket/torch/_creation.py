@@ -17,7 +17,7 @@ from torch.distributed.rendezvous import register_rendezvous_handler
 import hocket
 from hocket._hocket import _run_time
 
-from . import _batches, _extraction, _joining
+from . import _batches, _extraction, _hooks, _joining
 from ._backend import Base, HocketBackend
 from ._group import HocketGroup, backends_by_device, whole_group
 from ._rendezvous import by_launcher
@@ -162,6 +162,7 @@ def register() -> None:
     _batches.install()
     _extraction.install()
     _joining.install()
+    _hooks.install()
     register_rendezvous_handler("hocket", by_launcher)
     # PyTorch reports these as the devices of a group's tensors.
     devices = ["cpu", "cuda"] if torch.cuda.device_count() > 0 else ["cpu"]

@@ -21,8 +21,8 @@ OMP_NUM_THREADS = cores / ranks (at least 1).
 
 When a rank fails, it is named on standard error. The others, which learn of it by their calls, have
 --grace seconds to end by themselves; then they are ended: SIGTERM, and SIGKILL one second later.
-SIGINT (Ctrl-C), SIGTERM, SIGHUP and SIGQUIT are passed on to all ranks, which have five seconds; a
-second one kills them. When the job is over, whichever way, everything that the ranks have started
+SIGINT (Ctrl-C), SIGTERM, SIGHUP and SIGQUIT are passed on to all ranks, which have five seconds, or
+--grace seconds if these are more; a second one kills them. When the job is over, whichever way, everything that the ranks have started
 ends too.
 
 Exit code: 0 when all ranks exited with 0; else that of the rank that failed first, 128 + the signal
@@ -121,7 +121,7 @@ void add_run(CLI::App& app, Action& chosen) {
       ->add_option_function<double>(
           "--grace",
           [arguments](double seconds) { arguments->grace = grace_from(seconds); },
-          "How long the others may go on once a rank has failed; default 1")
+          "How long ranks may go on once one has failed, default 1, or once a signal ends the job")
       ->type_name("SECONDS");
   CLI::Option* const hosts =
       command

@@ -1,6 +1,7 @@
 """hocket as a backend of torch.distributed, on CPU tensors. Needs PyTorch."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -113,7 +114,41 @@ def test_errors(name, tmp_path):
     issubclass(HocketBackend, ProcessGroup), reason="has monitored_barrier for gloo alone"
 )
 def test_monitored_barriers_of_subgroups_and_without_time(tmp_path):
-    torch_ranks.run("torch_errors.py", "monitored", 3, tmp_path, "hocket")
+    outputs = torch_ranks.run("torch_errors.py", "monitored", 3, tmp_path, "hocket")
+    assert outputs[0].startswith("Rank 1 failed to pass monitoredBarrier: ")
+    assert "did not finish within 0 s" not in outputs[0]
+
+
+@pytest.mark.skipif(
+    issubclass(HocketBackend, ProcessGroup), reason="has monitored_barrier for gloo alone"
+)
+def test_errors_begin_with_the_words_that_pytorch_s_tests_look_for(tmp_path):
+    outputs = torch_ranks.run("torch_errors.py", "texts", 3, tmp_path, "hocket")
+    first, every, barrier = outputs[0].splitlines()
+    assert first.startswith("Rank 1 failed to pass monitoredBarrier: barrier #")
+    assert every.startswith("Ranks 1, 2 failed to pass monitoredBarrier: barrier #")
+    assert re.search(" (Timed out|closed|timeout) ", barrier) and "within 0.25 s" in barrier
+    assert outputs[1].startswith(
+        "Rank 1 successfully reached monitoredBarrier, but received errors while waiting for "
+        "send/recv from rank 0: barrier #"
+    )
+
+
+def test_two_threads_are_told_to_use_two_groups(tmp_path):
+    torch_ranks.run("torch_errors.py", "two_threads", 2, tmp_path, "hocket")
+
+
+def test_a_profiler_sees_calls_with_their_shapes(tmp_path):
+    outputs = torch_ranks.run("torch_errors.py", "spans", 2, tmp_path, "hocket")
+    assert outputs[0].splitlines() == outputs[1].splitlines() == [
+        "('hocket:all_gather', '[[2]]')",
+        "('hocket:all_gather', '[[4]]')",
+        "('hocket:all_reduce', '[[3, 5]]')",
+        "('hocket:barrier', '[]')",
+        "('hocket:broadcast', '[[3, 5]]')",
+        "('hocket:recv', '[[7]]')",
+        "('hocket:send', '[[7]]')",
+    ]
 
 
 @pytest.mark.skipif(

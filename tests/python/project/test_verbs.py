@@ -113,3 +113,13 @@ def test_no_call_of_python_is_left_out():
     public = {name for name in vars(hocket.Communicator) if not name.startswith("_")}
     known = {name.rpartition(".")[2] for name in VERBS.names("python")} | VERBS.aside["python"]
     assert public - known == set()
+
+
+def test_calls_are_found_by_the_words_that_people_search_for():
+    """The site's search looks into the pages and the docstrings."""
+    assert "halo exchange" in hocket.Grid.neighbour_exchange.__doc__
+    for name in ("gather_v", "scatter_v", "all_gather_v"):
+        assert "uneven" in getattr(hocket.Communicator, name).__doc__, name
+    page = verbs.PAGE.read_text()
+    for verb, words in (("neighbour_exchange", "halo exchange"), ("gather_v", "uneven size")):
+        assert re.search(rf"^\| {verb} \|.*{words}", page, re.MULTILINE), verb

@@ -1,7 +1,10 @@
 """Errors that the ranks of test_torch.py make: ``python torch_errors.py NAME RANK SIZE FILE``."""
 
+import contextlib
 import datetime
 import sys
+import threading
+import time
 
 import torch
 import torch.distributed as dist
@@ -91,7 +94,66 @@ def monitored(rank, n):
             hocket.DeadlineExceeded,
         )
         assert "of ranks 0, 1" in text and "rank 1" in text, text
+        print(text)
     dist.barrier()
+
+
+def texts(rank, n):
+    """Errors begin with the words that PyTorch's own tests look for."""
+    short = datetime.timedelta(seconds=0.25)
+    groups = [dist.new_group() for _ in range(4)]
+    if rank == 0:
+        for group, waits_for_all in zip(groups, (False, True)):
+            print(raised(
+                lambda: dist.monitored_barrier(group, short, waits_for_all), hocket.DeadlineExceeded
+            ))
+        print(raised(lambda: dist.barrier(groups[2], timeout=short), hocket.DeadlineExceeded))
+    elif rank == 1:
+        print(raised(lambda: dist.monitored_barrier(groups[3], short), hocket.DeadlineExceeded))
+    dist.monitored_barrier()
+
+
+def two_threads(rank, n):
+    """A second thread's call is refused, with what to do in PyTorch's words."""
+    group = dist.new_group()
+
+    def receive():
+        with contextlib.suppress(RuntimeError):
+            group.barrier().wait()
+
+    thread = threading.Thread(target=receive)
+    if rank == 0:
+        thread.start()
+        time.sleep(0.5)  # the barrier waits for the others
+        text = raised(lambda: group.allreduce([torch.ones(1)]).wait())
+        assert "two threads are using" in text, text
+        assert "process_group=dist.new_group()" in text, text
+    dist.barrier()
+    if rank != 0:
+        receive()
+    else:
+        thread.join()
+
+
+def spans(rank, n):
+    """A profiler sees each call once, with the shapes of what goes in."""
+    x, parts = torch.ones(3, 5), [torch.empty(2) for _ in range(n)]
+    with torch.profiler.profile(record_shapes=True) as seen:
+        dist.all_reduce(x)
+        dist.all_gather(parts, torch.ones(2))
+        dist.all_gather_into_tensor(torch.empty(n, 4), torch.ones(4))
+        dist.broadcast(x, 0, async_op=True).wait()
+        dist.barrier()
+        following = dist.isend(torch.ones(7), (rank + 1) % n)
+        dist.recv(torch.empty(7), (rank - 1) % n)
+        following.wait()
+    dist.all_reduce(x)  # nobody looks
+    found = sorted(
+        (event.name, str(event.input_shapes))
+        for event in seen.events()
+        if event.name.startswith("hocket:")
+    )
+    print(*found, sep="\n")
 
 
 def calls_with_timeouts(rank, n):

@@ -99,6 +99,7 @@ HOOKS = {
     "local_sgd": registered(post_localSGD_hook.post_localSGD_hook, local_sgd),
     "noop": registered(debugging_hooks.noop_hook),
     "builtin": builtin(dist.BuiltinCommHookType.ALLREDUCE),
+    "builtin_fp16": builtin(dist.BuiltinCommHookType.FP16_COMPRESS),
     "then_optimizer": then_optimizer,
 }
 

@@ -297,7 +297,7 @@ class Launcher {
     guardian_.signal(number, from_terminal);
     ending_by_wish_ = 128 + number;
     end_at_.reset();
-    kill_at_ = now + kGraceAfterSignal;
+    kill_at_ = now + std::max<Clock::duration>(kGraceAfterSignal, options_.grace);
   }
 
   // Killed now, a rank that has crashed would leave half a core file.

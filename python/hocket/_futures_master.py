@@ -1,0 +1,322 @@
+"""The side of `hocket.futures` that hands tasks out and takes results."""
+
+from __future__ import annotations
+
+import collections
+import concurrent.futures
+import contextlib
+import pickle
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, Optional
+
+from ._futures_wire import BYE, FAILURE, FUNCTION, STOP, Incoming, Packer, send
+from ._futures_worker import KEPT_FUNCTIONS
+from ._hocket import Communicator, Work, _Endings
+from ._spawn import Failure, RankError
+from .errors import Error, InvalidArgument, PeerDied
+from .grid import NULL_RANK
+
+# The worker's rank in the pair's communicator.
+_WORKER = 1
+# A key of `_Endings` that is no worker's.
+_WAKE = 0
+
+
+class BrokenExecutor(concurrent.futures.BrokenExecutor, Error):
+    """No worker is left, or an initializer has failed: no task can be run any more."""
+
+
+class Function:
+    """A function that travels to a worker once, for many tasks. A value."""
+
+    def __init__(self, number: int, content: bytes, packer: Packer) -> None:
+        self.number = number
+        self.messages = packer.pack(FUNCTION, (number, content))
+
+
+class Task:
+    """A task, until its future has its outcome."""
+
+    __slots__ = ("attempts", "function", "future", "messages", "text")
+
+    def __init__(self, text: str, messages: list[Any], function: Optional[Function]) -> None:
+        self.future: Future[Any] = Future()
+        self.text = text  # the name of what it calls
+        self.messages = messages
+        self.function = function
+        self.attempts = 0
+
+    def may_begin(self) -> bool:
+        """False if it has been cancelled. Otherwise it can be cancelled no longer."""
+        return self.attempts > 0 or self.future.set_running_or_notify_cancel()
+
+
+class Worker:
+    """One worker as the side that hands out knows it. Guarded by the master's lock."""
+
+    def __init__(self, rank: int, comm: Communicator) -> None:
+        self.rank = rank
+        self.comm = comm
+        self.incoming = Incoming(comm, _WORKER)
+        self.task: Optional[Task] = None
+        self._functions = [0] * KEPT_FUNCTIONS  # numbers of those that it has
+        self._sends: list[Work] = []
+
+    def give(self, task: Task) -> None:
+        """Send it a task. If it has died, the receive from it says so."""
+        self.task = task
+        task.attempts += 1
+        try:
+            if task.function is not None:
+                number = task.function.number
+                if self._functions[number % KEPT_FUNCTIONS] != number:
+                    self._functions[number % KEPT_FUNCTIONS] = number
+                    self._sends += send(self.comm, task.function.messages, _WORKER)
+            self._sends += send(self.comm, task.messages, _WORKER)
+        except Error:
+            pass
+
+    def take_back(self) -> Optional[Task]:
+        """The task whose outcome has come."""
+        task, self.task = self.task, None
+        for work in self._sends:
+            with contextlib.suppress(Error):  # the next receive says so
+                work.synchronize()
+        self._sends.clear()
+        return task
+
+    def stop(self, packer: Packer) -> None:
+        """Tell it to stop."""
+        with contextlib.suppress(Error):
+            send(self.comm, packer.pack(STOP, None), _WORKER)
+
+
+class Master:
+    """Hands tasks to workers, and their outcomes to futures. A resource; any thread.
+
+    Each worker has one task at a time, so that tasks of uneven length are balanced. A thread waits
+    for all workers at once. It ends when `close` has been called and all tasks have ended.
+
+    Parameters
+    ----------
+    pairs : dict
+        A communicator with each worker, by the worker's rank.
+    retries : int
+        How often a task is run again when its worker has died.
+    how_it_ended : function
+        Describes the end of the worker of a rank, given the error that told of it.
+    at_end : function
+        Called when all workers have stopped.
+    """
+
+    def __init__(
+        self,
+        pairs: dict[int, Communicator],
+        packer: Packer,
+        retries: int,
+        how_it_ended: Callable[[int, Error], str],
+        at_end: Callable[[], None],
+    ) -> None:
+        self._packer = packer
+        self._retries = retries
+        self._how_it_ended = how_it_ended
+        self._at_end = at_end
+        self._lock = threading.Lock()
+        self._queue: collections.deque[Task] = collections.deque()
+        self._workers = {rank: Worker(rank, comm) for rank, comm in pairs.items()}
+        self._idle: list[Worker] = []
+        self._broken: Optional[BrokenExecutor] = None
+        self._is_closing = False
+        self._endings = _Endings()
+        # A message to nobody, which has ended: `_endings` can be woken by it.
+        self._ended = next(iter(pairs.values())).send_async(b"", NULL_RANK)
+        for worker in self._workers.values():
+            self._await(worker)
+        self._thread = threading.Thread(target=self._run, name="hocket futures", daemon=True)
+        self._thread.start()
+
+    @property
+    def ranks(self) -> list[int]:
+        """The workers that are left."""
+        with self._lock:
+            return sorted(self._workers)
+
+    @property
+    def busy_ranks(self) -> list[int]:
+        """The workers that are at a task."""
+        with self._lock:
+            return [rank for rank, worker in self._workers.items() if worker.task is not None]
+
+    def submit(self, task: Task) -> None:
+        """Hand out a task, as soon as a worker is idle."""
+        with self._lock:
+            if self._broken is not None:
+                raise self._broken
+            if self._is_closing:
+                raise InvalidArgument("cannot schedule new futures after shutdown")
+            if self._idle and not self._queue:
+                if task.may_begin():
+                    self._idle.pop().give(task)
+            else:
+                self._queue.append(task)
+
+    def cancel_pending(self) -> None:
+        """Cancel all tasks that no worker has."""
+        with self._lock:
+            left = list(self._queue)
+            self._queue.clear()
+        for task in left:
+            if task.future.cancel() or task.future.cancelled():
+                task.future.set_running_or_notify_cancel()
+
+    def close(self) -> None:
+        """Take no further tasks, and stop the workers when all have ended. Never waits, takes no
+        lock, and may be called again.
+        """
+        self._is_closing = True
+        self._endings.watch(self._ended, _WAKE)
+
+    def join(self, timeout: Optional[float] = None) -> bool:
+        """Wait until all workers have stopped. False if time ran out. `close` comes first."""
+        if threading.current_thread() is not self._thread:  # which runs callbacks of futures
+            self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    # --- In the thread ------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while self._workers:
+            first = self._endings.next()
+            for rank in [first, *self._endings.take()]:
+                worker = self._workers.get(rank or _WAKE)
+                if worker is not None:
+                    self._look(worker)
+            if self._is_closing:
+                self._stop_idle()
+        self._at_end()
+
+    def _await(self, worker: Worker) -> None:
+        worker.incoming.begin()
+        self._endings.watch(worker.incoming.work, worker.rank)
+
+    def _look(self, worker: Worker) -> None:
+        """A part of what a worker sends has come, or the worker has died."""
+        try:
+            kind = worker.incoming.advance()
+            if kind is None:
+                self._endings.watch(worker.incoming.work, worker.rank)
+                return
+            if kind == BYE:
+                with self._lock:
+                    del self._workers[worker.rank]
+                worker.comm.close()
+                return
+        except Error as failure:
+            self._lose(worker, failure)
+            return
+        value, error = _value_of(worker.incoming, kind)
+        task, failed = None, []
+        try:
+            with self._lock:
+                task = worker.take_back()
+                if task is None and error is not None:
+                    failed = self._break(f"the initializer of rank {worker.rank} failed", error)
+                self._await(worker)
+                self._occupy(worker)
+        except Error as failure:
+            self._lose(worker, failure)
+        if task is not None:
+            _complete(task, value, error)
+        self._fail(failed)
+
+    def _occupy(self, worker: Worker) -> None:
+        while self._queue:
+            task = self._queue.popleft()
+            if task.may_begin():
+                worker.give(task)
+                return
+        self._idle.append(worker)
+
+    def _lose(self, worker: Worker, failure: Error) -> None:
+        error = self._loss(worker, failure)
+        with self._lock:
+            task, worker.task = worker.task, None
+            del self._workers[worker.rank]
+            if worker in self._idle:
+                self._idle.remove(worker)
+            if task is not None and task.attempts <= self._retries:
+                self._queue.appendleft(task)
+                task = None
+                if self._idle:
+                    self._occupy(self._idle.pop())
+            failed = [] if self._workers else self._break("no worker is left", error)
+        worker.comm.close()
+        if task is not None:
+            _complete(task, None, error)
+        self._fail(failed)
+
+    def _loss(self, worker: Worker, failure: Error) -> PeerDied:
+        at = ""
+        if worker.task is not None:
+            task = worker.task
+            at = f" while it ran {task.text}"
+            if task.attempts > 1:
+                at += f" for the {task.attempts}. time"
+            elif self._retries == 0:
+                at += "; Executor(..., retries=1) runs such a task again, on another worker"
+        how = self._how_it_ended(worker.rank, failure)
+        pid = getattr(failure, "pid", -1)
+        error = PeerDied(f"worker rank {worker.rank} (pid {pid}) {how}{at}")
+        error.rank, error.pid, error.signal = worker.rank, pid, getattr(failure, "signal", 0)
+        error.__cause__ = failure
+        return error
+
+    def _break(self, why: str, cause: BaseException) -> list[Task]:
+        """Take no tasks any more. Returns those that are to fail without the lock, which is held
+        here.
+        """
+        if self._broken is None:
+            self._broken = BrokenExecutor(f"the executor takes no tasks any more: {why}: {cause}")
+            self._broken.__cause__ = cause
+        self._is_closing = True
+        failed = [task for task in self._queue if task.may_begin()]
+        self._queue.clear()
+        return failed
+
+    def _fail(self, tasks: list[Task]) -> None:
+        for task in tasks:
+            _complete(task, None, self._broken)
+
+    def _stop_idle(self) -> None:
+        with self._lock:
+            if self._queue:
+                return
+            for worker in self._idle:
+                worker.stop(self._packer)
+            self._idle.clear()
+
+
+def _complete(task: Task, value: Any, error: Optional[BaseException]) -> None:
+    """Give its future the outcome. Its callbacks run here, and may hand out tasks."""
+    if error is None:
+        task.future.set_result(value)
+    else:
+        task.future.set_exception(error)
+
+
+def _value_of(incoming: Incoming, kind: int) -> tuple[Any, Optional[BaseException]]:
+    """A result, or an exception: the task's, or that of loading the result."""
+    try:
+        value = incoming.value()
+        if kind != FAILURE:
+            return value, None
+        failure: Failure = pickle.loads(value)
+    except BaseException as error:
+        return None, error
+    error = failure.error
+    if error is None:
+        error = RuntimeError(f"rank {failure.rank}: {failure.summary}")
+    error.__cause__ = RankError(f"rank {failure.rank} failed:\n{failure.traceback}")
+    return None, error

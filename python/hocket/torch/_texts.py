@@ -1,0 +1,49 @@
+"""Errors in the words that programs for torch.distributed look for, in front of hocket's own."""
+
+from __future__ import annotations
+
+import hocket
+
+_TWO_THREADS = "two threads are using communicator"
+
+
+def _in_front(words: str, error: hocket.DeadlineExceeded) -> hocket.DeadlineExceeded:
+    told = type(error)(f"{words}: {error}")
+    told.status, told.missing, told.calls = error.status, error.missing, error.calls
+    return told
+
+
+def late_barrier(error: hocket.DeadlineExceeded) -> hocket.DeadlineExceeded:
+    """The error of ``dist.barrier``."""
+    return _in_front("barrier: Timed out waiting for other ranks", error)
+
+
+def late_monitored_barrier(
+    error: hocket.DeadlineExceeded, rank: int, waits_for_all: bool
+) -> hocket.DeadlineExceeded:
+    """The error of ``dist.monitored_barrier``: rank 0 tells who is missing."""
+    if rank != 0:
+        words = (
+            f"Rank {rank} successfully reached monitoredBarrier, but received errors while waiting "
+            "for send/recv from rank 0"
+        )
+    elif not error.missing:
+        words = f"Rank {rank} timed out in monitoredBarrier"
+    elif waits_for_all and len(error.missing) > 1:
+        missing = ", ".join(map(str, error.missing))
+        words = f"Ranks {missing} failed to pass monitoredBarrier"
+    else:
+        words = f"Rank {error.missing[0]} failed to pass monitoredBarrier"
+    return _in_front(words, error)
+
+
+def refusal(error: hocket.InvalidArgument) -> hocket.InvalidArgument:
+    """A refusal, with what to do about it in terms of torch.distributed."""
+    if not str(error).startswith(_TWO_THREADS):
+        return error
+    told = hocket.InvalidArgument(
+        f"{error}. With torch.distributed: give each thread or model a group of its own, such as "
+        "DistributedDataParallel(model, process_group=dist.new_group())"
+    )
+    told.status = error.status
+    return told
