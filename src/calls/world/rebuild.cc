@@ -17,6 +17,7 @@
 #include "foundation/base/poll.h"
 #include "membership/control/succession.h"
 #include "membership/failure/core_dumps.h"
+#include "membership/failure/texts.h"
 
 namespace hocket::world {
 
@@ -288,9 +289,8 @@ void Rebuild::raise_missing() const {
     missing.push_back(i);
     calls.push_back(last[static_cast<std::size_t>(i)]);
     if (seen.size() == kNamed) continue;
-    seen.push_back(fmt::format("rank {} (pid {}) has not called it, last seen in {}",
-                               i,
-                               old_.world()->host().pid(old_.group().host_rank(i)),
+    seen.push_back(fmt::format("{} has not called it, last seen in {}",
+                               failure::name_of(old_.world()->host(), i, old_.group().host_rank(i)),
                                calls.back().call));
   }
   Status what = status(
