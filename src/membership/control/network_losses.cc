@@ -29,7 +29,7 @@ constexpr auto kForHandshake = milliseconds(300);
 constexpr auto kForCut = milliseconds(500);
 
 // Time for which a living host may leave its processes without a processor.
-constexpr auto kStarved = std::chrono::seconds(3);
+constexpr auto kStarved = std::chrono::seconds(10);
 
 // True if the host is gone or unreachable. Such a host does not acknowledge data, which a living
 // one's kernel does even with busy processors. This kernel repeats the data meanwhile, whether or
