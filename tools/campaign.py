@@ -48,6 +48,7 @@ class Running:
         self.job = job
         self.plan = list(job.plan())
         self.ends = collections.defaultdict(dict)  # by round: each rank's report, by rank
+        self.rebuilt = {}  # by rank, after a cut: the members it went on with, and why it did not at last
         self.finished, self.wrong, self.rest = set(), [], b""
         self.codes, self.processes = {}, {}
 
@@ -108,6 +109,8 @@ class Running:
         os.environ["HOCKET_SILENCE"] = str(plans.SILENCE)
         if job.place == "namespaces":
             network.enter(job.hosts[rank])
+        if job.place in ("namespaces", "pretended"):
+            chaos_hosts.tell_carriers_apart()
         if job.place == "pretended":
             os.environ["HOCKET_HOST"] = f"{job.hosts[rank]}/"
         if job.place == "threads":
@@ -138,6 +141,8 @@ class Running:
     def hear(self, said):
         if said["what"] == "round":
             self.ends[said["round"]][said["rank"]] = said
+        elif said["what"] == "rebuilt":
+            self.rebuilt[said["rank"]] = (said["chain"], said["why_not"])
         elif said["what"] == "end":
             self.finished.add(said["rank"])
         else:
@@ -195,6 +200,8 @@ class Running:
                 else:
                     wrong += [f"rank {rank} {text}"
                               for text in plans.judge(round_, rank, heard[rank], heard)]
+            if round_.harm in plans.CUTS:
+                wrong += plans.judge_parts(round_, self.rebuilt)
             wrong += [text for number, text in self.wrong if number == round_.number]
             lines.append(self.line(round_, heard, wrong))
         self.judge_ends(lines[-1])
@@ -206,12 +213,12 @@ class Running:
 
     def is_ended_by_ucx(self):
         """Returns true if an assertion of UCX (1.13) ended a rank. One fails on an answer to a
-        dying process that had just begun to connect, another on a connection that breaks
-        while it is closed.
+        dying process that had just begun to connect, others on a connection that breaks
+        while it is made or closed.
         """
         return any(
             code == -signal.SIGABRT and re.search(
-                r"\b(uc[pts]|tcp)_\w+\.[ch]:\d+ +Assertion",
+                r"\b(uc[pts]|tcp|wireup)_\w+\.[ch]:\d+ +Assertion",
                 Path(f"{self.folder}/out{rank}").read_text(errors="replace"))
             for rank, code in self.codes.items() if rank >= 0)
 
@@ -309,10 +316,13 @@ def main(arguments, count_gpus):
     parser.add_argument("--seed", type=int)
     parser.add_argument("--job", type=int, help="this one alone")
     parser.add_argument("--place", action="append", choices=sorted(plans.PLACES))
+    parser.add_argument("--harm", action="append", choices=plans.CARRIERS, default=[],
+                        help="jobs of one round between hosts, with one of these harms")
     parser.add_argument("--cores", type=float, default=1e9, help="processors to take, on average")
     chosen = parser.parse_args(arguments)
     seed = random.SystemRandom().randrange(10**6) if chosen.seed is None else chosen.seed
-    places = usable_places(chosen.place, count_gpus)
+    of_hosts = ["pretended", "namespaces"] if chosen.harm else None
+    places = usable_places(chosen.place or of_hosts, count_gpus)
     if not places:
         parser.error("this machine has none of those places")
     print(f"seed {seed}; places {', '.join(dict.fromkeys(places))}", flush=True)
@@ -323,7 +333,7 @@ def main(arguments, count_gpus):
         signal.signal(number, lambda *_: asked_to_end.append(True))
     began, before = time.monotonic(), leftovers()
     faults, failed, commit = 0, 0, head()
-    draw = functools.partial(plans.Job.draw, places=places, may_mount=os.geteuid() == 0,
+    draw = functools.partial(plans.Job.draw, places=places, may_mount=os.geteuid() == 0, harms=chosen.harm,
                              gpus=count_gpus() if "gpus" in places else 0)
     try:
         with open(chosen.log, "a") as log:

@@ -81,21 +81,26 @@ HARMS = {
     "exception in a thread": Harm("PeerDied", word="raised", dies=0, closes=True),
     # One rank's connection to another host is cut: they lose each other, or connect again.
     "connection cut": Harm("PeerDied", named=False, own="PeerDied"),
+    # Single carriers: one rank's lanes, which are made anew, or all that it has of UCX.
+    "lanes cut": Harm("right", named=False, own="right", usable=True),
+    "messages cut": Harm("PeerDied", named=False, own="PeerDied"),
 }
 DEADLY = [name for name, harm in HARMS.items()
           if harm.dies >= 0 and name != "exception in a thread"]
+CUTS = ("connection cut", "messages cut")  # after these, ranks may have lost each other
 SOFT = [name for name, harm in HARMS.items()
-        if harm.dies < 0 and name not in ("connection cut", "none")]
+        if harm.dies < 0 and name not in (*CUTS, "lanes cut", "none")]
 # Deadlocks are proven among ranks of one host alone.
 ON_HOSTS = [name for name in SOFT if name != "circle"]
+CARRIERS = ["connection cut", "lanes cut", "messages cut"]
 OF_PROCESSES = ("stop and continue", "stop", "stop within a call", "full disk")
 OF_THREADS = [name for name in SOFT if name not in OF_PROCESSES]
 # Open MPI 4.1 writes where it should not when the parts of a collective do not fit together.
 BY_MPI = [name for name in OF_THREADS if HARMS[name].kind not in ("Mismatch", "DeadlockError")]
 # By place. The second list has the faults of a job's last round, after which no rank goes on.
 PLACES = {"threads": (OF_THREADS, ["early return", "exception in a thread"]), "shm": (SOFT, []),
-          "algorithm": (SOFT, []), "pretended": (ON_HOSTS, ["connection cut"]),
-          "namespaces": (ON_HOSTS, ["connection cut"]), "mpi": (BY_MPI, []),
+          "algorithm": (SOFT, []), "pretended": (ON_HOSTS, CARRIERS),
+          "namespaces": (ON_HOSTS, CARRIERS), "mpi": (BY_MPI, []),
           "gpus": (ON_HOSTS, [])}
 RESPAWNED = ("shm", "algorithm", "pretended", "namespaces", "gpus")  # where ranks may die and others go on
 
@@ -158,9 +163,10 @@ class Job(NamedTuple):
     hosts: tuple
     rounds: int
     may_mount: bool  # a small disk that no other process sees
+    harms: tuple = ()  # if not empty: jobs of one round, with one of these
 
     @staticmethod
-    def draw(seed, number, places, gpus, may_mount):
+    def draw(seed, number, places, gpus, may_mount, harms=()):
         draw = random.Random(f"{seed}:{number}")
         place = draw.choice(places)
         # Ranks have a GPU each, or share the only one.
@@ -168,7 +174,8 @@ class Job(NamedTuple):
         hosts = draw.randint(2, 3) if place in ("pretended", "namespaces") else 1
         return Job(seed, number, place, size,
                    tuple(i if i < hosts else draw.randrange(hosts) for i in range(size)),
-                   draw.choice([8, 20, 60]) if place != "mpi" else 200, may_mount)
+                   1 if harms else draw.choice([8, 20, 60]) if place != "mpi" else 200, may_mount,
+                   tuple(harms))
 
     def plan(self):
         """Yields the rounds, in turn. A rank that has died is in no later one."""
@@ -179,7 +186,9 @@ class Job(NamedTuple):
         living = list(range(self.size))
         for number in range(self.rounds):
             harm = draw.choices(soft, weights)[0]
-            if at_last and number + 1 == self.rounds and len(living) == self.size:
+            if self.harms:
+                harm = draw.choice(self.harms)
+            elif at_last and number + 1 == self.rounds and len(living) == self.size:
                 harm = draw.choice(at_last)
             elif self.place in RESPAWNED and len(living) > 2 and draw.random() < 0.25:
                 harm = draw.choice(DEADLY)
@@ -193,7 +202,7 @@ class Job(NamedTuple):
     def draw_round(self, draw, number, harm, living):
         victims = draw.sample(living, HARMS[harm].victims)
         members, making = living, draw.choice(["duplicate", "new_group", "split"])
-        if HARMS[harm].dies < 0 and harm != "connection cut" and making != "duplicate":
+        if HARMS[harm].dies < 0 and harm not in CUTS and making != "duplicate":
             others = [rank for rank in living if rank not in victims]
             chosen = draw.sample(others, draw.randint(1, len(others))) + victims
             members = [rank for rank in living if rank in chosen]
@@ -228,7 +237,7 @@ def judge(round_, rank, said, heard):
     if harm.closes and said["kind"] == "Aborted":
         kind, word = "Aborted", OF_A_THREAD if OF_A_THREAD in said["text"] else CLOSED
     wrong = []
-    if said["kind"] != kind and not (round_.harm == "connection cut" and said["kind"] == "right"):
+    if said["kind"] != kind and not (round_.harm in CUTS and said["kind"] == "right"):
         return [f"ended with {said['kind']}, not with {kind}: {said.get('text')}"]
     ended = "Aborted" if harm.usable and not usable else kind
     if said["then"] != ("right" if usable or said["kind"] == "right" else ended):
@@ -250,6 +259,28 @@ def judge(round_, rank, said, heard):
     if kind == "PeerDied" and said["signal"] not in (0, max(harm.dies, 0)):
         wrong.append(f"says signal {said['signal']}: {text}")
     return wrong
+
+
+def outweighs(part, members):
+    """Returns true if the part is more than half of the members, or half with the first of them."""
+    more = 2 * len(part) - len(members)
+    return more > 0 or (more == 0 and members[0] in part)
+
+
+def judge_parts(round_, rebuilt):
+    """Returns the errors in what came of `rebuild` after a cut. `rebuilt` has, by rank, the members of
+    each next communicator, and why there was no last one that works; empty: there was.
+    """
+    parts = {tuple(chain[-1]) for chain, why_not in rebuilt.values() if not why_not}
+    wrong = [] if len(parts) == 1 else [f"there are {len(parts)} parts that go on"]
+    for rank in {rank for part in parts for rank in part}:
+        if rebuilt.get(rank, ("", "it said nothing"))[1]:
+            wrong.append(f"rank {rank} is to go on, and does not")
+    for chain, _ in rebuilt.values():
+        for before, after in itertools.pairwise([list(round_.members), *chain]):
+            if not outweighs(after, before):
+                wrong.append(f"{after} go on, which are not the greater part of {before}")
+    return [f"{text}: {rebuilt}" for text in wrong]
 
 
 def was_told(said, heard):

@@ -5,6 +5,7 @@ other's progress in a shared file. So a rank that must be late or asleep stays s
 have ended.
 """
 
+import contextlib
 import ctypes
 import errno
 import gc
@@ -144,14 +145,20 @@ class Rank:
         if end is None:
             return True
         if self.rank in round_.members:
-            end["then"] = self.next_call(group)
+            if round_.harm in plans.CUTS and end["kind"] == "right":
+                end["then"] = "right"  # what others have lost may show at any time
+            else:
+                end["then"] = self.next_call(group)
             self.board.tell(what="round", round=round_.number, **end)
             self.board.mark("ended", round_.number + 1)
             self.wake()
         if group is not None and round_.number % 2:
             group.close()
         del group
-        if round_.harm in ("connection cut", "exception in a thread") or (
+        if round_.harm in plans.CUTS:
+            chain, why_not = self.rebuild_after_a_cut()
+            self.board.tell(what="rebuilt", round=round_.number, chain=chain, why_not=why_not)
+        if round_.harm == "exception in a thread" or round_.harm in plans.CUTS or (
                 harm.dies >= 0 and self.job.place not in plans.RESPAWNED):
             return True
         self.recover(harm)
@@ -221,7 +228,7 @@ class Rank:
             self.differ(group, victim)
         until = time.monotonic() + UNNOTICED
         for i in itertools.count():
-            if i >= {"right": 3}.get(harm.kind, 40 if round_.harm == "connection cut" else i + 1):
+            if i >= {"right": 3}.get(harm.kind, 40 if round_.harm in plans.CUTS else i + 1):
                 return
             if time.monotonic() > until:
                 return
@@ -279,7 +286,7 @@ class Rank:
         try:
             if plans.HARMS[self.round.harm].usable:
                 self.call(plans.Call("all_reduce", 100, 0), 777)
-            elif self.round.harm != "connection cut":
+            else:
                 comm.barrier(timeout=5)
             return "right"
         except hocket.Error as error:
@@ -303,6 +310,24 @@ class Rank:
         except (hocket.Error, AssertionError) as error:
             self.board.tell(what="lost", round=round_.number, text=f"{type(error).__name__}: {error}")
             raise
+
+    def rebuild_after_a_cut(self):
+        """Returns the members of each next communicator, and why this rank is not in a last one that works.
+
+        Communicators may be made before the hosts notice all that is cut.
+        """
+        comm, chain = self.base, []
+        while True:
+            try:
+                comm = comm.rebuild(timeout=plans.PATIENT)
+            except hocket.Error as error:
+                return chain, f"{type(error).__name__}: {error}"
+            comm.deadline = plans.PATIENT
+            chain.append(list(comm.world_ranks))
+            with contextlib.suppress(hocket.PeerDied):
+                for _ in range(3):
+                    comm.barrier()
+                return chain, ""
 
     # --- Harms, done by the victim ----------------------------------------------------------------
     def do_slow_rank(self, group):
@@ -434,6 +459,20 @@ class Rank:
             for fd in chaos_hosts.sockets_of(os.getpid()):
                 if chaos_hosts.cut(os.getpid(), fd):
                     return
+
+    def do_messages_cut(self, group):
+        self.cut_all(chaos_hosts.is_of_ucx)
+
+    def do_lanes_cut(self, group):
+        self.cut_all(lambda fd: not chaos_hosts.is_of_ucx(fd))
+
+    def cut_all(self, is_meant):
+        if self.rank not in self.round.victims:
+            return
+        self.board.harm()
+        for fd in chaos_hosts.sockets_of(os.getpid()):
+            if is_meant(fd):
+                chaos_hosts.cut(os.getpid(), fd)
 
     # --- Done by another --------------------------------------------------------------------------
     def help_with_stops(self):

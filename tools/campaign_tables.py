@@ -78,7 +78,7 @@ def came(lines):
         right = sum(line["came"] == "right" for line in well)
         must = plans.HARMS[harm].kind.replace("right", "right results")
         must += " or Aborted" if plans.HARMS[harm].closes else ""
-        must += ", or right results" if harm == "connection cut" else ""
+        must += ", or right results" if harm in plans.CUTS else ""
         rows.append([harm, must, right or "",
                      len(well) - right or "", len(of_it) - len(well) or 0, *soon])
     return table(["harm", "must end in", "right result", "right error", "otherwise", "median",

@@ -98,6 +98,26 @@ def sockets_of(pid):
     return found
 
 
+# UCX listens here where `tell_carriers_apart` was called: between the systems' own and jobs' ports.
+UCX_PORTS = range(12_000, 20_000)
+
+
+def tell_carriers_apart():
+    """From now on this process can tell its connections of UCX, which it has not started."""
+    os.environ["UCX_TCP_PORT_RANGE"] = f"{UCX_PORTS[0]}-{UCX_PORTS[-1]}"
+
+
+def is_of_ucx(fd):
+    """Returns true if one end of this process's connection is a port of UCX."""
+    try:
+        with socket.socket(fileno=os.dup(fd)) as one:
+            if one.family != socket.AF_INET:
+                return False
+            return one.getsockname()[1] in UCX_PORTS or one.getpeername()[1] in UCX_PORTS
+    except OSError:  # no connection, or none any more
+        return False
+
+
 def cut(pid, fd):
     """Cuts the TCP connection that is descriptor `fd` of process `pid`; True if it was one."""
     try:

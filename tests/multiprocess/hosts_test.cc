@@ -405,7 +405,7 @@ TEST_F(Hosts, AStoppedSpeakerTakesNobodyAlong) {
             rank.await(1, 1);  // stopped in here
           } else {
             living.set_deadline(seconds(30));
-            const auto until = std::chrono::steady_clock::now() + seconds(7);
+            const auto until = std::chrono::steady_clock::now() + seconds(12);
             for (int going_on = 1, round = 1; going_on != 0; ++round) {
               const std::string wrong = wrong_results(living, round, 300);
               rank.check(wrong.empty(), wrong);

@@ -122,6 +122,8 @@ class Job {
       host(at).lose(i, RankState::kSilent);
     }
   }
+  // The carrier of messages breaks between two members of different hosts, and the lanes stand.
+  void notice_broken(int at, int member) { host(at).lose(member, RankState::kCut); }
   bool hears(int one, int other) const {
     return heard_[static_cast<std::size_t>(one)][static_cast<std::size_t>(other)];
   }
@@ -292,6 +294,54 @@ TEST(Agreement, IsOfTheGreaterPartWhateverBreaksBesideTheLanes) {
     ++decided;
   }
   EXPECT_GT(decided, 100);
+}
+
+// Pairs of members of different hosts whose messages do not reach each other any more.
+using Pairs = std::vector<std::pair<int, int>>;
+
+// True if hosts that all hear each other hold more than half of the members, or half and the first.
+bool can_go_on(const Job& job, const Pairs& broken) {
+  for (unsigned set = 1; set < 1u << static_cast<unsigned>(job.size()); ++set) {
+    const auto is_in = [&](int member) { return (set >> (member / kRanksAHost) & 1u) != 0; };
+    const bool hear = std::ranges::none_of(
+        broken, [&](const auto& pair) { return is_in(pair.first) && is_in(pair.second); });
+    Members members;
+    for (int i = 0; i < job.ranks(); ++i) members.push_back(is_in(i));
+    if (hear && job.outweighs(members)) return true;
+  }
+  return false;
+}
+
+// Single members lose each other. Each of the other members lives, and goes on with its host or not
+// at all.
+TEST(Agreement, IsOfWholeHostsWhereSingleMembersLoseEachOther) {
+  int decided = 0;
+  for (unsigned seed = 0; seed < 400; ++seed) {
+    Job job(2 + static_cast<int>(seed % 3), seed);
+    Pairs broken;
+    const auto members = static_cast<unsigned>(job.ranks());
+    for (unsigned count = 1 + job.below(3); count > 0; --count) {
+      const auto a = static_cast<int>(job.below(members));
+      const auto b = static_cast<int>(job.below(members));
+      if (a / kRanksAHost != b / kRanksAHost) broken.emplace_back(a, b);
+    }
+    for (const auto& [a, b] : broken) {
+      job.notice_broken(a / kRanksAHost, b);
+      job.notice_broken(b / kRanksAHost, a);
+    }
+    for (int i = 0; i < job.ranks(); ++i) job.come(i);
+    for (int turns = 0; turns < 4'000; ++turns) job.turn();
+    const auto found = job.decision();
+    ASSERT_EQ(found.has_value(), can_go_on(job, broken)) << "seed " << seed;
+    if (!found) continue;
+    EXPECT_TRUE(job.outweighs(*found)) << "seed " << seed;
+    for (int i = 0; i < job.ranks(); i += kRanksAHost) {
+      const auto at = static_cast<std::size_t>(i);
+      EXPECT_EQ((*found)[at], (*found)[at + 1]) << "seed " << seed << ", host of " << i;
+    }
+    ++decided;
+  }
+  EXPECT_GT(decided, 200);
 }
 
 // Host 0 has lost both others, and has noticed one loss so far.

@@ -17,6 +17,7 @@
 #include "foundation/base/poll.h"
 #include "membership/control/succession.h"
 #include "membership/failure/core_dumps.h"
+#include "membership/failure/texts.h"
 
 namespace hocket::world {
 
@@ -249,14 +250,21 @@ std::string name_some(std::span<const int> ranks) {
 
 void Rebuild::raise_counted_out(const Members& members) const {
   std::vector<int> in;
+  std::vector<int> cut;  // off from this host, whose own ranks are not among them
   for (int i = 0; i < words_.size(); ++i) {
-    if (members[static_cast<std::size_t>(i)]) in.push_back(i);
+    if (!members[static_cast<std::size_t>(i)]) continue;
+    in.push_back(i);
+    if (words_.is_lost(i) && !words_.has_ended(i)) cut.push_back(i);
   }
+  const std::string why =
+      cut.empty() ? std::string("came too late")
+                  : "is left out, as the connections of its host to " + name_some(cut) + " broke";
   throw RendezvousError(status(
       ErrorCode::kRendezvous,
-      fmt::format("rank {} came too late: {} rebuilt {} without it, and there is no way back in; "
-                  "end this process, and start it again as a part of a new job",
+      fmt::format("rank {} {}: {} rebuilt {} without it, and there is no way back in; end this "
+                  "process, and start it again as a part of a new job",
                   old_.rank(),
+                  why,
                   name_some(in),
                   old_.membership().name)));
 }
@@ -284,13 +292,12 @@ void Rebuild::raise_missing() const {
   std::vector<std::string> seen;
   const std::vector<RankCall> last = old_.last_calls();
   for (int i = 0; i < words_.size(); ++i) {
-    if (words_.is_there(i) || words_.is_lost(i)) continue;
+    if (words_.is_there(i) || words_.is_out_of_reach(i)) continue;
     missing.push_back(i);
     calls.push_back(last[static_cast<std::size_t>(i)]);
     if (seen.size() == kNamed) continue;
-    seen.push_back(fmt::format("rank {} (pid {}) has not called it, last seen in {}",
-                               i,
-                               old_.world()->host().pid(old_.group().host_rank(i)),
+    seen.push_back(fmt::format("{} has not called it, last seen in {}",
+                               failure::name_of(old_.world()->host(), i, old_.group().host_rank(i)),
                                calls.back().call));
   }
   Status what = status(

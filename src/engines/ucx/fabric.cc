@@ -134,6 +134,13 @@ void Fabric::start_unguarded(const FabricOptions& options, int port) {
   // in use has it. New versions require the name.
   if (!chosen && !base::environment("UCX_TCP_RX_SEG_SIZE")) {
     set({"RX_SEG_SIZE", "TCP_RX_SEG_SIZE"}, std::to_string(kReceivedAtOnce));
+    // UCX (1.13 to 1.19) ends the process by an assertion if a connection breaks while TCP sends
+    // from an array. A copy takes no more time, because it stays in the caches.
+    if (!options.gpus && infiniband_devices().empty() && !base::environment("UCX_ZCOPY_THRESH") &&
+        !base::environment("UCX_TCP_TX_SEG_SIZE")) {
+      set({"TX_SEG_SIZE", "TCP_TX_SEG_SIZE"}, std::to_string(kReceivedAtOnce));
+      set({"ZCOPY_THRESH"}, "inf");
+    }
   }
   if (port != 0) set({"PORT_RANGE", "TCP_PORT_RANGE"}, fmt::format("{0}-{0}", port));
   const ContextParams context;

@@ -21,6 +21,12 @@
 namespace hocket::control {
 namespace {
 
+// A rank that was cut off lives on, so more may become of it.
+bool may_become(RankState before, RankState after) noexcept {
+  if (before == RankState::kCut) return after > RankState::kAlive && after != RankState::kCut;
+  return before <= RankState::kAlive && after > before;
+}
+
 // RankLine::end: 0 while unknown; else this, and waitpid's status.
 constexpr std::int32_t kEndKnown = 1 << 16;
 
@@ -341,7 +347,7 @@ void HostControl::record_remote(int place, const Remote& remote) noexcept {
   }
   // States come in order, but may come again.
   RankState before = line.state.load(std::memory_order_acquire);
-  while (before <= RankState::kAlive && before != remote.state && remote.state > before) {
+  while (may_become(before, remote.state)) {
     if (remote.state > RankState::kAlive) {
       std::int64_t never = 0;
       line.death_seen.compare_exchange_strong(never, now_ns(), std::memory_order_relaxed);

@@ -48,6 +48,11 @@ enum class RankState : std::uint32_t {
   kCut,     // its connection has broken, though its host is there
 };
 
+// True of a rank that may still run and be heard of by the lanes. A rank that is cut off is.
+constexpr bool may_live(RankState state) noexcept {
+  return state <= RankState::kAlive || state == RankState::kCut;
+}
+
 // The line of one rank. The comments of HostControl's functions say which fields pair.
 struct alignas(kApart) RankLine {
   base::Atomic<std::uint32_t> parked{0};  // threads of the rank that sleep, or are about to

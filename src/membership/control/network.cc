@@ -220,7 +220,7 @@ bool Network::reaches_all() const noexcept {
 
 bool Network::has_living(const Peer& peer) const noexcept {
   return std::any_of(peer.ranks.begin(), peer.ranks.end(), [this](int rank) {
-    return host_->state(options_.places[static_cast<std::size_t>(rank)]) <= RankState::kAlive;
+    return may_live(host_->state(options_.places[static_cast<std::size_t>(rank)]));
   });
 }
 

@@ -29,7 +29,7 @@ constexpr auto kForHandshake = milliseconds(300);
 constexpr auto kForCut = milliseconds(500);
 
 // Time for which a living host may leave its processes without a processor.
-constexpr auto kStarved = std::chrono::seconds(3);
+constexpr auto kStarved = std::chrono::seconds(10);
 
 // True if the host is gone or unreachable. Such a host does not acknowledge data, which a living
 // one's kernel does even with busy processors. This kernel repeats the data meanwhile, whether or
@@ -49,7 +49,7 @@ void Network::declare(const Peer& peer, RankState state, int rank) {
   for (const int each : peer.ranks) {
     if (rank >= 0 && each != rank) continue;
     const int place = options_.places[static_cast<std::size_t>(each)];
-    if (host_->state(place) > RankState::kAlive) continue;
+    if (!may_live(host_->state(place))) continue;
     host_->record_remote(place,
                          {.state = state,
                           .pid = host_->pid(place),
@@ -140,7 +140,7 @@ void Network::call_again(Peer& peer) {
   if (peer.lost_at == Clock::time_point{}) peer.lost_at = now;
   for (std::size_t tried = 0; tried < peer.ranks.size(); ++tried) {
     const int rank = peer.ranks[peer.next_to_call++ % peer.ranks.size()];
-    if (host_->state(options_.places[static_cast<std::size_t>(rank)]) > RankState::kAlive) continue;
+    if (!may_live(host_->state(options_.places[static_cast<std::size_t>(rank)]))) continue;
     const auto reach = std::min<Duration>(kRedialReach, options_.silence / 8);
     try {
       peer.lanes.push_back(dial(rank, Deadline::in(reach)));

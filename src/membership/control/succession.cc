@@ -71,7 +71,7 @@ std::uint64_t Succession::turn(int rank) const noexcept {
 std::uint64_t Succession::latest_turn() const noexcept {
   std::uint64_t latest = 0;
   for (int i = 0; i < size_; ++i) {
-    if (!is_lost(i)) latest = std::max(latest, turn(i));
+    if (!is_out_of_reach(i)) latest = std::max(latest, turn(i));
   }
   return latest;
 }
@@ -88,6 +88,11 @@ bool Succession::is_lost(int rank) const noexcept {
 bool Succession::has_ended(int rank) const noexcept {
   const RankState state = host_->state(place(rank));
   return state == RankState::kDied || state == RankState::kLeft || has_closed(rank);
+}
+
+bool Succession::is_out_of_reach(int rank) const noexcept {
+  const bool is_cut = host_->state(place(rank)) == RankState::kCut;
+  return is_lost(rank) && (!is_cut || has_closed(rank) || host_->has_ended_task(place(rank)));
 }
 
 bool Succession::anybody_came() const noexcept {
@@ -109,7 +114,7 @@ bool Succession::is_ready() const noexcept {
   bool all = true;
   bool impatient = false;
   for (int i = 0; i < size_; ++i) {
-    all = all && (is_there(i, latest) || is_lost(i));
+    all = all && (is_there(i, latest) || is_out_of_reach(i));
     impatient = impatient || (is_there(i, latest) && (how(i) & kImpatient) != 0);
   }
   return all || impatient;

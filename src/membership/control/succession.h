@@ -69,7 +69,7 @@ class Succession {
   std::uint32_t how(int member) const noexcept;
   // Returns the turn in which the member has come last.
   std::uint64_t turn(int member) const noexcept;
-  // Returns the latest turn in which a member that is not lost has come.
+  // Returns the latest turn in which a member that is in reach has come.
   std::uint64_t latest_turn() const noexcept;
   bool has_come(int member) const noexcept { return (how(member) & kCame) != 0; }
   // Announces that this rank has closed the group, and wakes the ranks that may wait for it.
@@ -81,12 +81,15 @@ class Succession {
   bool is_lost(int member) const noexcept;
   // True if the member has certainly ended or closed the group.
   bool has_ended(int member) const noexcept;
+  // True if the member is lost, and no lane hears of it either. A member that only its messages cannot reach may go on
+  // with hosts that they do reach, so it counts as there once it has come.
+  bool is_out_of_reach(int member) const noexcept;
   bool is_there(int member) const noexcept { return is_there(member, latest_turn()); }
   bool anybody_came() const noexcept;
   // True if a ComeFact would have anything to report.
   bool anybody_said() const noexcept;
-  // True if a rebuild need not wait for any member: each has come or is lost, or a member that has
-  // come is impatient.
+  // True if no member is waited for any longer: all others have come or are out of reach, or a
+  // member that is there is impatient.
   bool is_ready() const noexcept;
   Members there() const;
 
@@ -144,7 +147,7 @@ class Succession {
  private:
   static constexpr int kDecidedSlot = 2;
   bool is_there(int member, std::uint64_t latest) const noexcept {
-    return has_come(member) && turn(member) == latest && !is_lost(member);
+    return has_come(member) && turn(member) == latest && !is_out_of_reach(member);
   }
   void announce(int member, std::uint32_t how, std::uint64_t turn) noexcept;
   GroupMember& member(int rank) const noexcept;

@@ -25,6 +25,13 @@ std::string describe(std::uint64_t sequence, const engine::Signature& s) {
   return fmt::format("{} #{}{}", name, sequence, text.substr(name.size()));
 }
 
+std::string name_of(const control::HostControl& host, int rank, int place) {
+  std::string name = fmt::format("rank {}", rank);
+  if (const int pid = host.pid(place); pid != 0) name += fmt::format(" (pid {})", pid);
+  const std::string_view where = host.whereabouts(place);
+  return where.empty() ? name : fmt::format("{} {}", name, where);
+}
+
 namespace {
 
 std::string describe_record(std::uint64_t sequence, const control::Record& record) {
@@ -182,15 +189,9 @@ int Texts::pid_of(int member) const {
   return group_.host().pid(group_.host_rank(member));
 }
 
-// "rank 4 (pid 4711)"; with the place of a rank of another host, and without a pid that is unknown.
 std::string Texts::name_of(int member) const {
-  std::string name = fmt::format("rank {}", member);
-  if (const int pid = pid_of(member); pid != 0) name += fmt::format(" (pid {})", pid);
-  if (is_remote(member)) {
-    const std::string_view where = group_.host().whereabouts(group_.host_rank(member));
-    if (!where.empty()) name += fmt::format(" {}", where);
-  }
-  return name;
+  if (member < 0 || member >= group_.size()) return fmt::format("rank {}", member);
+  return failure::name_of(group_.host(), member, group_.host_rank(member));
 }
 
 bool Texts::is_remote(int member) const {

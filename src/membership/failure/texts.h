@@ -17,6 +17,11 @@ namespace hocket::failure {
 // "all_reduce #17 sum float32[1024]"; without the number where it is 0.
 std::string describe(std::uint64_t sequence, const engine::Signature& signature);
 
+// Names the rank at `place` for people: "rank 4 (pid 4711) on node3 (10.0.0.3:29501)". The process
+// is left out while it is unknown, as that of another host may be, and the machine if it is this
+// one. `rank` is the rank's number in the group that the text is about.
+std::string name_of(const control::HostControl& host, int rank, int place);
+
 // A view of one rank's group: it and the witness must outlive this. Any thread.
 class Texts {
  public:

@@ -20,12 +20,12 @@ using control::RankState;
 constexpr int kSamples = 8;           // before the first warning
 constexpr std::size_t kDetailed = 3;  // ranks that are described in detail
 
-// State of the process of `member`; empty if unknown.
+// State of the process of `member`; empty if unknown, as that of a rank of another host is.
 std::string doing(const control::GroupControl& group, int member) {
   const control::HostControl& host = group.host();
   const int place = group.host_rank(member);
-  if (!host.is_here(place)) return "on another host";
   const int pid = host.pid(place);
+  if (!host.is_here(place) || pid == 0) return {};
   if (pid == getpid()) {  // ranks that are threads
     return os::describe(os::thread_state(pid, host.start(place), host.thread(place)), pid);
   }
@@ -187,13 +187,16 @@ void LongWait::over(End how) noexcept {
 std::string LongWait::of_member(const Stragglers& stragglers, int member) const {
   const control::GroupControl& group = waits_.group;
   const std::string state = doing(group, member);
-  const std::string name =
-      fmt::format("rank {} (pid {})", member, group.host().pid(group.host_rank(member)));
+  const int at = group.host_rank(member);
+  const std::string name = failure::name_of(group.host(), member, at);
   if (stragglers.have_come) {
-    return fmt::format("{}, which has come to #{} and is {}", name, stragglers.sequence, state);
+    return fmt::format("{}, which has come to #{}{}{}",
+                       name,
+                       stragglers.sequence,
+                       state.empty() ? "" : " and is ",
+                       state);
   }
-  const std::string place =
-      place_of(control::Onlooker(group.host().memory()), group.host_rank(member));
+  const std::string place = place_of(control::Onlooker(group.host().memory()), at);
   return fmt::format("{}, last seen in {} at least {} ago{}{}{}{}",
                      name,
                      waits_.texts.last_call(member).call,

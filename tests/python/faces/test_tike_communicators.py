@@ -121,6 +121,14 @@ def test_copies_lie_in_memory_as_the_arrays_do(pool):
     assert not np.array_equal(np.mean(np.ascontiguousarray(whole), axis=0, keepdims=True), mean)
 
 
+def test_means_over_a_communicator_have_the_bits_of_one_array(pool):
+    with Comm(pool.num_workers, xp=np) as comm:
+        assert comm.streams is comm.pool.streams
+        x = [values(i, (6, 5, 40), "float32").transpose(2, 0, 1) / 3 for i in range(pool.num_workers)]
+        mean = np.mean(np.concatenate(x, axis=0), axis=0, keepdims=True)
+        assert np.array_equal(comm.Allreduce_mean(x, axis=0), mean)
+
+
 def test_reduce_gpu(pool):
     n = pool.num_workers
     x = [values(i, (3, 4), "float32") for i in range(5)]

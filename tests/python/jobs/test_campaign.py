@@ -124,6 +124,34 @@ def test_the_judge_finds_what_must_not_come(harm, end):
     assert plans.judge(round_of(harm), 0, end, others)
 
 
+LEFT_OUT = ([], "RendezvousError")
+
+
+@pytest.mark.parametrize("rebuilt, is_right", [
+    ({0: ([[0, 1]], ""), 1: ([[0, 1]], ""), 2: LEFT_OUT}, True),
+    ({rank: ([[0, 1, 2]], "") for rank in range(3)}, True),  # before anybody noticed
+    ({0: ([[0, 1], [0]], ""), 1: ([[0, 1]], "RendezvousError"), 2: LEFT_OUT}, True),  # one after the other
+    ({0: LEFT_OUT, 1: LEFT_OUT, 2: LEFT_OUT}, False),  # nobody
+    ({0: ([[0]], ""), 1: ([[1, 2]], ""), 2: ([[1, 2]], "")}, False),  # two parts
+    ({0: ([[0]], ""), 1: LEFT_OUT, 2: LEFT_OUT}, False),  # the smaller part
+    ({0: ([[0, 1]], ""), 1: LEFT_OUT, 2: LEFT_OUT}, False),  # not all of the part
+    ({0: ([[0, 1]], ""), 2: LEFT_OUT}, False),
+])
+def test_the_judge_wants_one_part_which_is_the_greater(rebuilt, is_right):
+    assert bool(plans.judge_parts(round_of("messages cut"), rebuilt)) != is_right
+
+
+@pytest.mark.parametrize("harm", plans.CARRIERS)
+def test_single_carriers_are_cut(harm, tmp_path):
+    done = run("--seed", "850469", "--minutes", "0.08", "--harm", harm, "--log", str(tmp_path / "log"),
+               places=["pretended"])
+    if "this machine has none of those places" in done.stdout:
+        pytest.skip(done.stdout.splitlines()[-1])
+    assert done.returncode == 0, done.stdout
+    lines = list(campaign_tables.read([tmp_path / "log"]))
+    assert lines and {line["harm"] for line in lines} == {harm}
+
+
 def test_a_plan_is_the_same_for_all_and_leaves_the_dead_out():
     for number in range(50):
         job = plans.Job.draw(7, number, ["shm", "pretended"], 0, True)

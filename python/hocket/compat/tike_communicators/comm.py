@@ -27,6 +27,11 @@ class Comm:
         NoMPIComm or MPIComm.
     pool : class
         ThreadPool.
+
+    Attributes
+    ----------
+    streams : list of list of stream
+        Two a worker, as tike 0.26 has them here and others in the pool.
     """
 
     def __init__(
@@ -39,6 +44,7 @@ class Comm:
         self.mpi = mpi()
         self.use_mpi = isinstance(self.mpi, MPIComm)
         self.pool = pool(gpu_count, **kwargs)
+        self.streams = self.pool.streams
 
     def __enter__(self) -> Comm:
         self.mpi.__enter__()
