@@ -37,7 +37,7 @@ COMPOSITION_ROOT = "calls/compose"
 # includes none of them.
 VENDOR_HEADERS = {"mpi.h": ("mpi.h",)}
 # The public header for C, which knows C's headers alone.
-C_HEADERS = ("c.h", "c_calls.h", "c_grid.h", "c_operators.h")
+C_HEADERS = ("c.h", "c_membership.h", "c_calls.h", "c_grid.h", "c_operators.h")
 C_STANDARD = ("stddef.h", "stdint.h")
 ENVIRONMENT_READER = "src/foundation/base/config.cc"
 # Faces of the library: (folder, prefixes of includes that are their own).

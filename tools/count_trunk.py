@@ -167,7 +167,7 @@ def casts_back(tree: Tree) -> list[str]:
 def touched_by(engine: str) -> Callable[[Tree], list[str]]:
     """Files outside of an engine's folder, and of its shims, that have its name in them."""
     def count(tree: Tree) -> list[str]:
-        of_c = ("c.h", "c_calls.h", "c_grid.h", "c_operators.h")
+        of_c = ("c.h", "c_membership.h", "c_calls.h", "c_grid.h", "c_operators.h")
         paths = [p for p in tree.sources("src", "include", "python/src") if p.name not in of_c]
         paths += sorted((tree.root / "src").rglob("CMakeLists.txt"))
         pattern = re.compile(engine, re.IGNORECASE)

@@ -153,6 +153,7 @@ typedef struct hocket_init_options {
   int64_t deadline_ns;  /* default limit of calls; 0: HOCKET_DEADLINE, or 300 s */
   const char* engines;  /* "shm,ucx", best first; null: all available */
   const char* name;     /* name of the communicator, in messages; null: "world" */
+  const char* join;     /* a running job to join, its name or its door; null: HOCKET_JOIN */
 } hocket_init_options;
 
 /* Joins the job that this process was started in, or makes a job of one rank. Blocks until all
@@ -215,15 +216,6 @@ int hocket_duplicate(hocket_comm* comm, const hocket_call_options* options, hock
 /* The members on this rank's host; the members with this rank's number on their hosts. */
 int hocket_intra_node(hocket_comm* comm, hocket_comm** group);
 int hocket_inter_node(hocket_comm* comm, hocket_comm** group);
-
-typedef struct hocket_rebuild_options {
-  size_t size;             /* sizeof(hocket_rebuild_options) */
-  int64_t deadline_ns;     /* limit for living ranks that do not come; 0: the communicator's */
-  int32_t exclude_missing; /* 1: go on without them at the limit; 0: fail */
-  int32_t allow_minority;  /* 1: go on even if as many unreachable ranks may do the same */
-} hocket_rebuild_options;
-/* Makes the communicator of the ranks that are left; all of them must call it. */
-int hocket_rebuild(hocket_comm* comm, const hocket_rebuild_options* options, hocket_comm** next);
 
 /* --- Collectives ----------------------------------------------------------------------------- */
 
@@ -595,6 +587,7 @@ int hocket_scatter_object(hocket_comm* comm,
 
 #include "hocket/c_calls.h"
 #include "hocket/c_grid.h"
+#include "hocket/c_membership.h"
 #include "hocket/c_operators.h"
 
 #endif /* HOCKET_C_H_ */

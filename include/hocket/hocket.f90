@@ -42,7 +42,7 @@ module hocket
 
   ! Options contain their size. A field that is not set has its default.
   type, bind(c) :: hocket_init_options
-    integer(c_size_t) :: size = 64
+    integer(c_size_t) :: size = 72
     integer(c_int32_t) :: ranks = 0
     integer(c_int32_t) :: rank = 0
     type(c_ptr) :: address = c_null_ptr
@@ -51,6 +51,7 @@ module hocket
     integer(c_int64_t) :: deadline_ns = 0
     type(c_ptr) :: engines = c_null_ptr
     type(c_ptr) :: name = c_null_ptr
+    type(c_ptr) :: join = c_null_ptr
   end type
   type, bind(c) :: hocket_call_options
     integer(c_size_t) :: size = 40
@@ -90,6 +91,15 @@ module hocket
   end type
   type, bind(c) :: hocket_rebuild_options
     integer(c_size_t) :: size = 24
+    integer(c_int64_t) :: deadline_ns = 0
+    integer(c_int32_t) :: exclude_missing = 0
+    integer(c_int32_t) :: allow_minority = 0
+  end type
+  type, bind(c) :: hocket_admit_options
+    integer(c_size_t) :: size = 40
+    integer(c_int64_t) :: patience_ns = 0
+    integer(c_int32_t) :: newcomers = 0
+    integer(c_int32_t) :: close_up = 0
     integer(c_int64_t) :: deadline_ns = 0
     integer(c_int32_t) :: exclude_missing = 0
     integer(c_int32_t) :: allow_minority = 0
@@ -251,6 +261,19 @@ module hocket
       type(c_ptr), value :: comm
       type(hocket_rebuild_options), intent(in), optional :: options
       type(c_ptr), intent(inout) :: next
+    end function
+    integer(c_int) function hocket_admit(comm, options, next) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_admit_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: next
+    end function
+    integer(c_int) function hocket_comm_newcomers(comm, ranks, length, count) bind(c)
+      import
+      type(c_ptr), value :: comm
+      integer(c_int32_t), intent(inout) :: ranks(*)
+      integer(c_size_t), value :: length
+      integer(c_size_t), intent(out) :: count
     end function
     integer(c_int) function hocket_all_reduce(comm, in, out, op, options) bind(c)
       import

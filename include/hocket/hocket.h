@@ -1,6 +1,7 @@
 // hocket: collective communication for arrays.
 #pragma once
 
+#include "hocket/admission.h"
 #include "hocket/algorithm.h"
 #include "hocket/array_view.h"
 #include "hocket/audit.h"

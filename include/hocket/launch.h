@@ -26,6 +26,10 @@ struct InitOptions {
   std::optional<std::size_t> segment_bytes = {};
   // Folders that are searched for NCCL and NVSHMEM, besides the system's.
   std::vector<std::string> library_folders = {};
+  // The door of a running job, which this process waits at to be taken in: see admission.h. An
+  // address, or the name of a job of this host and user. Rank, size and address are then the job's.
+  // Absent: HOCKET_JOIN.
+  std::string join = {};
 };
 
 // A value: a process's place in its job.
@@ -35,7 +39,7 @@ struct LaunchInfo {
   int local_rank = -1;  // among the job's processes on this host; -1: the launcher does not tell
   int local_size = -1;
   // "hocket run", "torchrun", "Open MPI", "MPICH", "Slurm", "bootstrap", "explicit",
-  // "single process"
+  // "single process", "admission"
   std::string launcher = "single process";
   std::string store_address = {};  // "host:port" or "unix:NAME"; empty for a job of one rank
   std::string job = {};            // not a secret: it separates jobs that meet at one address
@@ -43,6 +47,8 @@ struct LaunchInfo {
   std::optional<Key> key = {};
   bool rank_zero_serves = false;  // rank 0 serves the store; else the launcher does
   bool trust_network = false;     // HOCKET_TRUST_NETWORK=1
+  std::string door = {};  // the address where newcomers wait: HOCKET_DOOR, or see admission.h
+  std::vector<int> newcomers = {};  // the ranks that the last `admit` took in
 };
 
 // Reads the options and the environment. It does not use the network. Any thread may call it. The

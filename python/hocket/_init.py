@@ -24,6 +24,7 @@ def init(
     bootstrap: Optional[Bootstrap] = None,
     mpi: Any = None,
     name: str = "world",
+    join: Optional[str] = None,
 ) -> Communicator:
     """Join the job that this process was started in, or make a world of one.
 
@@ -51,6 +52,10 @@ def init(
         A communicator of mpi4py to join by: its ranks become the world's.
     name : str, optional
         The communicator's name in messages.
+    join : str, optional
+        A running job that takes this process in by `Communicator.admit`: its name, as in ``hocket
+        top``, if it is on this host and of this user, or the address of its door. HOCKET_JOIN by
+        default. The job gives rank and size; `timeout` limits the wait.
 
     Returns
     -------
@@ -66,6 +71,8 @@ def init(
     """
     if bootstrap is not None or mpi is not None:
         return _init(rank, size, address, key, timeout, deadline, engines, bootstrap, mpi, name)
+    if join is not None:
+        return _init(rank, size, address, key, timeout, deadline, engines, None, None, name, join)
     place = refuse_child(rank, size, address)
     comm = _init(rank, size, address, key, timeout, deadline, engines, bootstrap, mpi, name)
     if comm.size > 1:

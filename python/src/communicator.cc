@@ -6,6 +6,7 @@
 #include <string>
 
 #include "errors.h"
+#include "hocket/admission.h"
 #include "hocket/audit.h"
 #include "verbs.h"
 
@@ -105,6 +106,99 @@ void bind_facts(CommunicatorClass& cls) {
   cls.def("__repr__", [](const CommunicatorObject& s) { return to_text(repr(s)); }, nb::lock_self());
 }
 
+RebuildOptions rebuild_options(nb::handle deadline,
+                               nb::handle exclude_missing,
+                               nb::handle allow_minority) {
+  return {.deadline = duration_argument(deadline, "deadline"),
+          .exclude_missing = flag_argument(exclude_missing, "exclude_missing"),
+          .allow_minority = flag_argument(allow_minority, "allow_minority")};
+}
+
+CommunicatorObject admit(CommunicatorObject& self,
+                         nb::handle newcomers,
+                         nb::handle patience,
+                         nb::handle keep_ranks,
+                         nb::handle deadline,
+                         nb::handle exclude_missing,
+                         nb::handle allow_minority) {
+  const auto read = [&] {
+    AdmitOptions options{.newcomers = integer_argument(newcomers, "newcomers"),
+                         .keep_ranks = flag_argument(keep_ranks, "keep_ranks"),
+                         .rebuild = rebuild_options(deadline, exclude_missing, allow_minority)};
+    if (const auto given = duration_argument(patience, "patience")) options.patience = *given;
+    return options;
+  };
+  const AdmitOptions options = read_arguments(self, read, &refuse_rebuild);
+  auto world =
+      without_gil([&] { return std::make_shared<World>(hocket::admit(self.comm, options)); });
+  CommunicatorObject made{Communicator(world->communicator().impl()), std::move(world)};
+  made.allows_pickle = self.allows_pickle;
+  return made;
+}
+
+// The world of a communicator. Throws if its ranks are threads.
+const World& world_of(const CommunicatorObject& self, const char* what) {
+  if (self.world) return *self.world;
+  throw InvalidArgument(std::string(what) + ": ranks that are threads take no newcomers in");
+}
+
+void bind_admission(CommunicatorClass& cls) {
+  using nb::arg;
+  cls.def(
+      "admit",
+      &admit,
+      arg("newcomers").none() = 1,
+      arg("patience") = nb::none(),
+      nb::kw_only(),
+      arg("keep_ranks").none() = true,
+      arg("deadline") = nb::none(),
+      arg("exclude_missing").none() = false,
+      arg("allow_minority").none() = false,
+      nb::sig("def admit(self, newcomers: int = 1, patience: Timeout = None, *, "
+              "keep_ranks: bool = True, deadline: Timeout = None, exclude_missing: bool = False, "
+              "allow_minority: bool = False) -> Communicator"),
+      R"(Take newcomers into the job: processes that wait at its door, started with ``hocket run
+--join`` or ``hocket.init(join=...)``.
+
+To be called by all ranks that are left, as `rebuild`: after an error that ended this communicator,
+or at any time. It returns the communicator of a new world of members and newcomers. Fewer newcomers
+than asked for, and ranks that die meanwhile, are no error: see `size` and `newcomers`. This
+communicator then is what `rebuild` returns, also if the call fails.
+
+Parameters
+----------
+newcomers : int
+    The most that are taken in; 0 takes none.
+patience : float, timedelta or None
+    How long to wait until so many have come; None for 10 s, 0 for those that wait already.
+keep_ranks : bool
+    Members keep their ranks in the world, and newcomers get the empty ones, then new ones. False:
+    members come first, in order.
+deadline, exclude_missing, allow_minority
+    For members that live but do not call it; see `rebuild`.
+
+Raises
+------
+InvalidArgument
+    An argument is refused, here or on another rank, which is named; or the ranks are threads.
+RendezvousError
+    The door cannot be opened, or the members cannot meet in a new world; it says why.
+DeadlineExceeded
+    Members that live did not come; it names them.)");
+  cls.def_prop_ro(
+      "door",
+      [](const CommunicatorObject& s) { return to_text(world_of(s, "door").launch().door); },
+      nb::sig("def door(self) -> str"),
+      "The address where newcomers wait for `admit`, for `hocket.init(join=...)`.");
+  cls.def_prop_ro(
+      "newcomers",
+      [](const CommunicatorObject& s) {
+        return to_tuple(world_of(s, "newcomers").launch().newcomers);
+      },
+      nb::sig("def newcomers(self) -> tuple[int, ...]"),
+      "The ranks in the world that the `admit` which made it took in, in order.");
+}
+
 void bind_children(CommunicatorClass& cls) {
   using nb::arg;
   cls.def(
@@ -200,10 +294,7 @@ void bind_rebuild(CommunicatorClass& cls) {
          nb::handle exclude_missing,
          nb::handle allow_minority) {
         const auto read = [&] {
-          return RebuildOptions{
-              .deadline = duration_argument(deadline, "deadline"),
-              .exclude_missing = flag_argument(exclude_missing, "exclude_missing"),
-              .allow_minority = flag_argument(allow_minority, "allow_minority")};
+          return rebuild_options(deadline, exclude_missing, allow_minority);
         };
         const RebuildOptions options = read_arguments(s, read, &refuse_rebuild);
         return child(s, without_gil([&] { return s.comm.rebuild(options); }));
@@ -407,6 +498,7 @@ the same; after `InvalidArgument` the communicator can be used further.
 )");
   bind_facts(cls);
   bind_children(cls);
+  bind_admission(cls);
   bind_rebuild(cls);
   bind_life(cls);
   return cls;

@@ -48,7 +48,8 @@ InitOptions init_options(nb::handle rank,
                          nb::handle timeout,
                          nb::handle deadline,
                          nb::handle engines,
-                         nb::handle name) {
+                         nb::handle name,
+                         nb::handle join) {
   InitOptions options;
   if (!rank.is_none()) options.rank = integer_argument(rank, "rank");
   if (!size.is_none()) options.size = integer_argument(size, "size");
@@ -59,22 +60,24 @@ InitOptions init_options(nb::handle rank,
   options.library_folders = library_folders();
   options.engines = engines_argument(engines);
   options.name = text_argument(name, "name");
+  if (!join.is_none()) options.join = text_argument(join, "join");
   return options;
 }
 
 CommunicatorObject init(nb::handle rank,
-                    nb::handle size,
-                    nb::handle address,
-                    nb::handle key,
-                    nb::handle timeout,
-                    nb::handle deadline,
-                    nb::handle engines,
-                    nb::handle bootstrap,
-                    nb::handle mpi,
-                    nb::handle name) {
+                        nb::handle size,
+                        nb::handle address,
+                        nb::handle key,
+                        nb::handle timeout,
+                        nb::handle deadline,
+                        nb::handle engines,
+                        nb::handle bootstrap,
+                        nb::handle mpi,
+                        nb::handle name,
+                        nb::handle join) {
   const std::unique_ptr<Bootstrap> group = bootstrap_argument(bootstrap, mpi);
   const InitOptions options = read_joining(group.get(), [&] {
-    return init_options(rank, size, address, key, timeout, deadline, engines, name);
+    return init_options(rank, size, address, key, timeout, deadline, engines, name, join);
   });
   auto world = without_gil([&] {
     return std::make_shared<World>(group ? hocket::init(*group, options) : hocket::init(options));
@@ -290,13 +293,14 @@ void bind_world(nb::module_& module) {
              arg("bootstrap") = nb::none(),
              arg("mpi") = nb::none(),
              arg("name").none() = "world",
+             arg("join") = nb::none(),
              nb::sig("def init(rank: Optional[int] = None, size: Optional[int] = None, "
                      "address: Optional[str] = None, "
                      "key: Optional[Union[bytes, str, PathLike[str]]] = None, "
                      "timeout: Timeout = None, deadline: Timeout = None, "
                      "engines: Optional[Iterable[str]] = None, "
                      "bootstrap: Optional[Bootstrap] = None, mpi: Any = None, "
-                     "name: str = 'world') -> Communicator"),
+                     "name: str = 'world', join: Optional[str] = None) -> Communicator"),
              "Use it through `hocket.init`.");
   module.def(
       "_tell_end",

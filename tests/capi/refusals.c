@@ -45,6 +45,9 @@ static void null_handles(void) {
   REFUSED(hocket_inter_node(NULL, &made));
   REFUSED(hocket_rebuild(NULL, NULL, &made));
   REFUSED(hocket_rebuild(world, NULL, NULL));
+  REFUSED(hocket_admit(NULL, NULL, &made));
+  REFUSED(hocket_admit(world, NULL, NULL));
+  REFUSED(hocket_comm_newcomers(world, NULL, 0, NULL));
   REFUSED(hocket_all_reduce(NULL, NULL, &none, HOCKET_SUM, NULL));
   REFUSED(hocket_all_reduce_async(NULL, NULL, &none, HOCKET_SUM, NULL, &work));
   REFUSED(hocket_barrier(NULL, NULL));

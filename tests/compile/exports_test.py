@@ -33,7 +33,7 @@ def symbols(library):
 def main():
     include, library, inside = sys.argv[1:]
     headers = sorted((Path(include) / "hocket").glob("*.h"))
-    of_c = [path for path in headers if path.name in ("c.h", "c_calls.h", "c_grid.h", "c_operators.h")]
+    of_c = [path for path in headers if path.name in ("c.h", "c_membership.h", "c_calls.h", "c_grid.h", "c_operators.h")]
     cpp = "\n".join(path.read_text() for path in headers if path not in of_c)
     code = re.sub(r"//.*", "", cpp)
     code = re.sub(r"\[\[nodiscard.*?\]\] *", "", code)

@@ -1,5 +1,6 @@
 // The entry points of programs: they use all engines of this build.
 #include "calls/compose/providers.h"
+#include "calls/joining/admission.h"
 #include "calls/joining/init.h"
 #include "calls/joining/thread_team.h"
 #include "foundation/base/config.h"
@@ -13,6 +14,10 @@ World init(const InitOptions& options) { return joining::init(options, compose::
 
 World init(Bootstrap& bootstrap, const InitOptions& options) {
   return joining::init(bootstrap, options, compose::make_providers);
+}
+
+World admit(Communicator& members, const AdmitOptions& options) {
+  return joining::admit(members, options, compose::make_providers);
 }
 
 void run_threads(int size,

@@ -15,9 +15,11 @@ constexpr std::chrono::milliseconds kForLatecomers{300};
 
 }  // namespace
 
-Attendance::Attendance(std::shared_ptr<rendezvous::MemberStore> store, const LaunchInfo& launch)
+Attendance::Attendance(std::shared_ptr<rendezvous::MemberStore> store,
+                       const LaunchInfo& launch,
+                       bool serves)
     : store_(std::move(store)),
-      serves_(launch.rank_zero_serves && launch.rank == 0),
+      serves_(serves),
       server_(launch.rank_zero_serves ? "; rank 0 serves it: see its output" : "") {}
 
 Attendance::~Attendance() {

@@ -16,7 +16,8 @@ class Attendance {
  public:
   // For a job of one rank.
   Attendance() = default;
-  Attendance(std::shared_ptr<rendezvous::MemberStore> store, const LaunchInfo& launch);
+  // `serves`: this process serves the store.
+  Attendance(std::shared_ptr<rendezvous::MemberStore> store, const LaunchInfo& launch, bool serves);
   Attendance(Attendance&&) noexcept = default;
   Attendance& operator=(Attendance&&) noexcept = default;
   ~Attendance();

@@ -86,18 +86,18 @@ bool agree(Bootstrap& bootstrap, const std::string& problem) {
   return least[kHost] == -least[kMinusHost];
 }
 
-// Options of rank 0's server, except those known only once it serves.
-StoreServer::Options server_options(const InitOptions& options,
+// The place where a store is served.
+StoreServer::Options server_options(const std::string& where,
                                     bool one_host,
                                     const std::string& job) {
-  StoreServer::Options server{.job = job, .rank = 0};
-  if (!options.address.empty()) {
-    const auto address = rendezvous::parse_address(options.address, "init's address");
+  StoreServer::Options server{.job = job};
+  if (!where.empty()) {
+    const auto address = rendezvous::parse_address(where, "init's address");
     if (const auto* tcp = std::get_if<os::HostPort>(&address)) {
       server.address = tcp->host;
       server.port = tcp->port;
     } else {
-      server.address = options.address;
+      server.address = where;
     }
     return server;
   }
@@ -119,21 +119,17 @@ StoreServer::Options server_options(const InitOptions& options,
 std::optional<StoreServer> serve(
     Word& word, const InitOptions& options, int size, bool one_host, std::exception_ptr& error) {
   try {
-    const std::string job = random_job();
-    StoreServer::Options asked = server_options(options, one_host, job);
-    const Key key = Key::generate();
-    std::ranges::copy(key.bytes(), word.key.begin());
-    asked.key = key;
-    asked.size = size;
-    StoreServer server(std::move(asked));
-    if (server.address().size() > sizeof(word.address)) {
+    OpenStore meeting = open_store(options.address, size, one_host, Key::generate());
+    const std::string& address = meeting.server.address();
+    if (address.size() > sizeof(word.address)) {
       throw InvalidArgument(fmt::format("init's address has {} characters, at most {} will do",
-                                        server.address().size(),
+                                        address.size(),
                                         sizeof(word.address)));
     }
-    word.job = job;
-    word.address = server.address();
-    return server;
+    std::ranges::copy(meeting.key.bytes(), word.key.begin());
+    word.job = meeting.job;
+    word.address = address;
+    return std::move(meeting.server);
   } catch (const std::exception& problem) {
     error = std::current_exception();
     word.problem = problem.what();
@@ -142,6 +138,15 @@ std::optional<StoreServer> serve(
 }
 
 }  // namespace
+
+OpenStore open_store(const std::string& address, int size, bool one_host, const Key& key) {
+  std::string job = random_job();
+  StoreServer::Options asked = server_options(address, one_host, job);
+  asked.key = key;
+  asked.size = size;
+  asked.rank = 0;
+  return {.server = StoreServer(std::move(asked)), .key = key, .job = std::move(job)};
+}
 
 Introduced introduce(Bootstrap& bootstrap, const InitOptions& options, std::string problem) {
   if (problem.empty()) problem = problem_of(bootstrap, options);

@@ -2,12 +2,24 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "hocket/bootstrap.h"
 #include "hocket/launch.h"
 #include "hocket/store.h"
 
 namespace hocket::joining {
+
+// A store for ranks that are to meet. A resource.
+struct OpenStore {
+  StoreServer server;
+  Key key;
+  std::string job;
+};
+// Serves a store for `size` ranks with `key`, at `address` ("host:port" or "unix:NAME"). Without an
+// address it is reachable within this host, or from the others. Throws RendezvousError and
+// InvalidArgument.
+OpenStore open_store(const std::string& address, int size, bool one_host, const Key& key);
 
 // The common knowledge of ranks that have met by a bootstrap; rank 0 serves.
 struct Introduced {

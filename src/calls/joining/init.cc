@@ -3,16 +3,17 @@
 #include <algorithm>
 #include <optional>
 
+#include "calls/joining/admission.h"
 #include "calls/joining/attendance.h"
 #include "calls/joining/bootstrap.h"
 #include "calls/joining/meeting.h"
 #include "calls/world/exit_list.h"
 #include "calls/world/world.h"
-#include "foundation/base/config.h"
 #include "foundation/base/limit.h"
 #include "foundation/base/lookout.h"
 #include "foundation/os/process/standard_descriptors.h"
 #include "membership/rendezvous/launchers/launcher_space.h"
+#include "membership/rendezvous/launchers/launchers.h"
 
 namespace hocket {
 namespace joining {
@@ -20,19 +21,6 @@ namespace {
 
 using base::Deadline;
 using engine::ProviderList;
-
-// The settings that this rank needs before it meets the others. A value.
-struct StartSettings {
-  base::Config config;
-  ProviderList providers;
-};
-
-StartSettings read_settings(const InitOptions& options, const world::MakeProviders& make) {
-  base::require_limit(options.timeout, "timeout");
-  base::require_limit(options.deadline, "deadline");
-  return {.config = base::Config::from_environment(),
-          .providers = world::configured(make, options.library_folders)};
-}
 
 world::WorldParts alone(const InitOptions& options,
                  const StartSettings& settings,
@@ -69,15 +57,17 @@ void tell_launchers(Store* store, const LaunchInfo& launch) {
 World join_as_one_of(const InitOptions& options,
                      const StartSettings& settings,
                      const LaunchInfo& launch,
-                     std::optional<StoreServer> server,
+                     Hosting hosting,
                      Attendance& attendance) {
   const auto& [config, providers] = settings;
   const auto deadline = Deadline::in(join_timeout(options));
   world::WorldParts parts =
       launch.size == 1
           ? alone(options, settings, launch)
-          : meet(options, config, providers, launch, deadline, attendance, std::move(server));
+          : meet(options, config, providers, launch, deadline, attendance, std::move(hosting.server));
   world::introduce_engines(parts.engines, parts.store.get(), launch, deadline);
+  parts.options = options;
+  parts.door = std::move(hosting.door);
   parts.name = options.name;
   parts.deadline = options.deadline.value_or(config.deadline);
   parts.waits = config.waits;
@@ -90,35 +80,58 @@ World join_as_one_of(const InitOptions& options,
   return World(world, world->make_communicator());
 }
 
-// Any error that ends this rank's init ends the others' init, too, with its reason.
+// The door of the running job that this process joins; empty: it joins none. Options that give it
+// another place take precedence over HOCKET_JOIN.
+std::string door_to_join(const InitOptions& options) {
+  const bool has_place = options.rank || options.size || !options.address.empty();
+  if (has_place && !options.join.empty()) {
+    throw InvalidArgument(
+        "init was given join and a rank, a size or an address; a running job gives these to those "
+        "whom it takes in, so leave them out");
+  }
+  if (has_place || !options.join.empty()) return options.join;
+  return base::environment("HOCKET_JOIN").value_or("");
+}
+
+}  // namespace
+
+StartSettings read_settings(const InitOptions& options, const world::MakeProviders& make) {
+  base::require_limit(options.timeout, "timeout");
+  base::require_limit(options.deadline, "deadline");
+  return {.config = base::Config::from_environment(),
+          .providers = world::configured(make, options.library_folders)};
+}
+
 World join(const InitOptions& options,
            const StartSettings& settings,
-           const LaunchInfo& launch,
-           std::optional<StoreServer> server) {
+           LaunchInfo launch,
+           Hosting hosting) {
+  if (launch.door.empty()) launch.door = rendezvous::door_of(launch);
   base::configure_log(settings.config.log, launch.size > 1 ? launch.rank : -1);
   if (launch.local_rank <= 0) warn_of_unknown_settings(settings.providers);
   Attendance attendance;
   const base::Lookout lookout([&attendance] { attendance.look(); });
   try {
-    return join_as_one_of(options, settings, launch, std::move(server), attendance);
+    return join_as_one_of(options, settings, launch, std::move(hosting), attendance);
   } catch (const std::exception& error) {
     attendance.withdraw(error.what());
     throw;
   }
 }
 
-}  // namespace
-
 World init(const InitOptions& options, const world::MakeProviders& make) {
   os::occupy_standard_descriptors();
   const RunClock::Watch watch;
-  const StartSettings settings = read_settings(options, make);
+  StartSettings settings = read_settings(options, make);
+  if (const std::string door = door_to_join(options); !door.empty()) {
+    return join_running(options, std::move(settings), door);
+  }
   if (const auto meeting = rendezvous::find_launcher_meeting(options); meeting.bootstrap) {
     Introduced introduced = introduce(*meeting.bootstrap, options, "");
     introduced.launch.launcher = meeting.launcher;
-    return join(options, settings, introduced.launch, std::move(introduced.server));
+    return join(options, settings, introduced.launch, {.server = std::move(introduced.server)});
   }
-  return join(options, settings, detect_launch(options), std::nullopt);
+  return join(options, settings, detect_launch(options));
 }
 
 World init(Bootstrap& bootstrap, const InitOptions& options, const world::MakeProviders& make) {
@@ -127,12 +140,15 @@ World init(Bootstrap& bootstrap, const InitOptions& options, const world::MakePr
   StartSettings settings;
   std::string problem;
   try {
+    if (!options.join.empty()) {
+      throw InvalidArgument("init was given a bootstrap and join; give one of them");
+    }
     settings = read_settings(options, make);
   } catch (const InvalidArgument& error) {  // passed on to the other ranks
     problem = error.what();
   }
   Introduced introduced = introduce(bootstrap, options, problem);
-  return join(options, settings, introduced.launch, std::move(introduced.server));
+  return join(options, settings, introduced.launch, {.server = std::move(introduced.server)});
 }
 
 }  // namespace joining

@@ -257,8 +257,8 @@ world::WorldParts meet(const InitOptions& options,
   world::WorldParts parts{.launch = launch};
   rendezvous::Joined joined = rendezvous::join(launch, deadline.left(), std::move(server));
   const std::shared_ptr<Store> store = std::move(joined.store);
-  attendance = Attendance(std::move(joined.member), launch);
   parts.store_clients = std::move(joined.clients);
+  attendance = Attendance(std::move(joined.member), launch, static_cast<bool>(parts.store_clients));
   os::UnixListener listener = os::UnixListener::autobind();
   // An error here must reach the others, so this rank meets them first.
   std::exception_ptr problem;

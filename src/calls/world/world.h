@@ -34,6 +34,8 @@ class ProgressThread;
 // The parts from which a rank's world is made. A value.
 struct WorldParts {
   LaunchInfo launch;
+  InitOptions options;         // from which this rank was made
+  std::shared_ptr<void> door;  // where newcomers wait, if this process opened it
   std::string name = "world";  // of the communicator of all ranks
   std::shared_ptr<os::Segment> segment;
   int host_rank = 0;
@@ -68,6 +70,8 @@ class WorldImpl final : public device::DeviceJobContext,
   control::HostControl& host() noexcept override { return *host_; }
   failure::Witness& witness() noexcept override { return *witness_; }
   const LaunchInfo& launch() const noexcept { return parts_.launch; }
+  const InitOptions& options() const noexcept { return parts_.options; }
+  const std::shared_ptr<void>& door() const noexcept { return parts_.door; }
   const JobEngines& engines() const noexcept { return parts_.engines; }
   const engine::ProviderList& providers() const noexcept override {
     return parts_.engines.chosen();

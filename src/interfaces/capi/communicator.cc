@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "hocket/admission.h"
 #include "hocket/audit.h"
 #include "hocket/launch.h"
 #include "interfaces/capi/options.h"
@@ -40,6 +41,7 @@ hocket::InitOptions init_options(const hocket_init_options* given) {
   options.deadline = hocket::capi::duration(refuse, o.deadline_ns, "options->deadline_ns");
   if (o.engines != nullptr) options.engines = split_names(o.engines);
   if (o.name != nullptr) options.name = o.name;
+  if (o.join != nullptr) options.join = o.join;
   return options;
 }
 
@@ -224,5 +226,39 @@ int hocket_rebuild(hocket_comm* comm, const hocket_rebuild_options* options, hoc
     const bool is_world = old.world->communicator().impl() == old.comm.impl();
     Communicator made = is_world ? again(old.world->rebuild(how)) : old.comm.rebuild(how);
     result = new hocket_comm{.comm = std::move(made), .world = old.world};
+  });
+}
+
+int hocket_admit(hocket_comm* comm, const hocket_admit_options* options, hocket_comm** next) {
+  return guarded("hocket_admit", [&] {
+    hocket_comm& members = of(comm, "comm");
+    const Refusal refuse = Refusal::of_rebuild(members.comm);
+    if (next == nullptr) refuse("next is null; it takes the result");
+    const hocket_admit_options o = hocket::capi::read(refuse, options, "hocket_admit_options");
+    hocket::AdmitOptions how{.newcomers = o.newcomers == 0 ? 1 : o.newcomers,
+                             .keep_ranks = o.close_up == 0,
+                             .rebuild = {.deadline = hocket::capi::duration(
+                                             refuse, o.deadline_ns, "options->deadline_ns"),
+                                         .exclude_missing = o.exclude_missing != 0,
+                                         .allow_minority = o.allow_minority != 0}};
+    if (const auto patience =
+            hocket::capi::duration(refuse, o.patience_ns, "options->patience_ns")) {
+      how.patience = *patience;
+    }
+    auto world = std::make_shared<hocket::World>(hocket::admit(members.comm, how));
+    Communicator made = again(world->communicator());
+    *next = new hocket_comm{.comm = std::move(made), .world = std::move(world)};
+  });
+}
+
+int hocket_comm_newcomers(const hocket_comm* comm,
+                          std::int32_t* ranks,
+                          std::size_t length,
+                          std::size_t* count) {
+  return guarded("hocket_comm_newcomers", [&] {
+    const std::vector<int>& newcomers = of(comm, "comm").world->launch().newcomers;
+    place(count, "count") = newcomers.size();
+    const std::size_t written = std::min(length, newcomers.size());
+    if (written != 0) std::copy_n(newcomers.begin(), written, &place(ranks, "ranks"));
   });
 }

@@ -159,6 +159,8 @@ inline constexpr std::size_t kFirstSize<hocket_call_options> = 32;
 template <>
 inline constexpr std::size_t kFirstSize<hocket_rebuild_options> = 24;
 template <>
+inline constexpr std::size_t kFirstSize<hocket_admit_options> = 40;
+template <>
 inline constexpr std::size_t kFirstSize<hocket_symmetric_options> = 24;
 template <>
 inline constexpr std::size_t kFirstSize<hocket_operator> = 32;

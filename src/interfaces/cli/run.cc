@@ -38,6 +38,10 @@ Examples:
   hocket run -n 4 --metrics 127.0.0.1:9464 -- python train.py
   hocket run -n 8 --bind none --env HOCKET_LOG=debug -- ./a.out
 
+Processes join a running job when its ranks call admit. HOCKET_DOOR names the place where they wait:
+  HOCKET_DOOR=mine hocket run --keep-going -n 4 -- python train.py
+  hocket run --join mine -n 1 -- python train.py
+
 On several hosts, start one on each, with the same --nnodes and --rendezvous, an address of host 0,
 and a copy of one key; -n is each host's own, and ranks are numbered host by host:
   hocket key job.key
@@ -145,6 +149,12 @@ void add_run(CLI::App& app, Action& chosen) {
           "--rendezvous", options.rendezvous, "Where the ranks of all hosts meet: at host 0")
       ->type_name("HOST:PORT")
       ->needs(hosts);
+  command
+      ->add_option("--join",
+                   options.join,
+                   "Join a running job, whose ranks call admit: the job's name, as in `hocket\n"
+                   "top`, or the address of its door (HOCKET_DOOR)")
+      ->type_name("JOB");
   command
       ->add_option("--key",
                    options.key_file,

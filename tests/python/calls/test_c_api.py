@@ -12,7 +12,7 @@ import hocket
 from helpers import ROOT, run_job
 
 LIBRARY = Path(hocket.__file__).parent.parent.parent / "lib" / "libhocket.so"
-HEADERS = [ROOT / "include" / "hocket" / name for name in ("c.h", "c_calls.h", "c_grid.h", "c_operators.h")]
+HEADERS = [ROOT / "include" / "hocket" / name for name in ("c.h", "c_calls.h", "c_grid.h", "c_membership.h", "c_operators.h")]
 MODULE = ROOT / "include" / "hocket" / "hocket.f90"
 
 needs_library = pytest.mark.skipif(

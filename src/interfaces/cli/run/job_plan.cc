@@ -166,7 +166,14 @@ void set_mpi(EnvironmentBlock& environment) {
 
 EnvironmentBlock common_environment(const RunOptions& options, const std::string& job) {
   EnvironmentBlock environment = EnvironmentBlock::inherited();
-  environment.erase("HOCKET_KEY_FILE");
+  if (options.join.empty()) {
+    environment.erase("HOCKET_KEY_FILE");
+  } else {
+    environment.set("HOCKET_JOIN", options.join);
+    if (!options.key_file.empty()) {
+      environment.set("HOCKET_KEY_FILE", absolute("--key", options.key_file));
+    }
+  }
   environment.set("HOCKET_LOCAL_SIZE", std::to_string(options.ranks));
   environment.set("HOCKET_JOB", job);
   environment.set("HOCKET_KEY_FD", std::to_string(kKeyFd));
@@ -223,6 +230,9 @@ JobPlan plan_job(const RunOptions& options) {
   ::signal(SIGXFSZ, SIG_IGN);  // a file that is too large is an error code
   open_standard_descriptors();
   check_nodes(options);
+  if (!options.join.empty() && options.nodes != 1) {
+    throw InvalidArgument("--join and --nnodes exclude each other: run one launcher on each host");
+  }
   const Key secret = find_key(options, EnvironmentBlock::inherited());
   const std::string job = options.nodes == 1 ? job_name() : "run at " + options.rendezvous;
   EnvironmentBlock environment = common_environment(options, job);

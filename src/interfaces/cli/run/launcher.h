@@ -20,6 +20,7 @@ struct RunOptions {
   bool quiet = false;  // standard output of rank 0 alone
   bool verbose = false;
   bool mpi = false;         // programs of MPI find hocket's library
+  std::string join;         // the running job that the ranks join; empty: a job of their own
   bool keep_going = false;  // a failed rank does not end the others
   std::string log_dir;      // empty: none
   std::string trace_dir;    // likewise

@@ -8,6 +8,7 @@
 #include "foundation/base/config.h"
 #include "foundation/base/hash.h"
 #include "foundation/os/sockets/socket.h"
+#include "hocket/admission.h"
 #include "hocket/error.h"
 #include "membership/rendezvous/address.h"
 #include "membership/rendezvous/launchers/launchers.h"
@@ -102,6 +103,25 @@ std::optional<Key> find_key(const InitOptions& options, const LaunchPlace& place
 }
 
 }  // namespace
+
+std::string door_address(const std::string& job) {
+  return job.find(':') == std::string::npos ? unix_meeting("door-" + job) : job;
+}
+
+LaunchInfo rendezvous::newcomer(const InitOptions& options, const std::string& door) {
+  LaunchInfo launch{.key = find_key(options, {}), .trust_network = trusts_network()};
+  launch.door = meeting_at(door_address(door), "the door's address", launch);
+  return launch;
+}
+
+std::string rendezvous::door_of(const LaunchInfo& launch) {
+  if (const auto door = base::environment("HOCKET_DOOR")) {
+    return meeting_at(door_address(*door), "HOCKET_DOOR", launch);
+  }
+  if (!launch.job.empty()) return door_address(launch.job);
+  if (launch.store_address.empty()) return door_address(fmt::format("pid-{}", ::getpid()));
+  return door_address(fmt::format("{:016x}", base::hash_of(launch.store_address)));
+}
 
 std::optional<LaunchPlace> rendezvous::place_from_launcher() {
   for (auto* find : {place_from_hocket,

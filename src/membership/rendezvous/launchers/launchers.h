@@ -36,6 +36,12 @@ std::optional<LaunchPlace> place_from_slurm();
 // From the first launcher that is found.
 std::optional<LaunchPlace> place_from_launcher();
 
+// A process that is to join the running job whose door is at `door`, an address or a job's name:
+// its door, key and trust. Throws InvalidArgument.
+LaunchInfo newcomer(const InitOptions& options, const std::string& door);
+// The address of this job's door: HOCKET_DOOR, or a name on this host that follows from the job's.
+std::string door_of(const LaunchInfo& launch);
+
 // The number of tasks on one node, from Slurm's "4(x2),3". Absent if it does not parse.
 std::optional<int> slurm_tasks_on_node(const std::string& tasks_per_node, int node);
 

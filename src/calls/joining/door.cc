@@ -1,0 +1,251 @@
+#include "calls/joining/door.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <utility>
+#include <variant>
+
+#include "foundation/base/interrupt.h"
+#include "foundation/base/poll.h"
+#include "foundation/os/machine/host_identity.h"
+#include "hocket/error.h"
+#include "hocket/object.h"
+#include "membership/rendezvous/address.h"
+
+namespace hocket::joining {
+namespace {
+
+using base::Deadline;
+using std::chrono::milliseconds;
+
+constexpr const char* kJob = "hocket door";
+constexpr const char* kCome = "come";
+constexpr const char* kGone = "gone";
+// A newcomer that has been called answers at once, or it is stopped or has died.
+constexpr milliseconds kForAnswer{1000};
+constexpr milliseconds kForConnection{2000};
+constexpr milliseconds kBetweenLooks{2};
+// A client's attempts get rarer with time, and a door may open at any moment: then it begins anew.
+constexpr milliseconds kBetweenAttempts{30};
+constexpr std::chrono::seconds kForInvitation{10};
+
+std::string key_of(const char* what, std::int64_t ticket) {
+  return fmt::format("{}/{}", what, ticket);
+}
+
+Bytes card_of(const Build& build) {
+  return encode(Object::list({build.release, build.wire, build.tuning, os::host_identity()}));
+}
+
+struct DoorCard {
+  Build build;
+  std::string host;
+};
+
+DoorCard to_door_card(std::span<const std::byte> bytes) {
+  const Object card = decode(bytes);
+  return {.build = {.release = card[0].as_string(),
+                    .wire = card[1].as_integer(),
+                    .tuning = card[2].as_string()},
+          .host = card[3].as_string()};
+}
+
+StoreClientOptions client_options(const DoorAddress& door, Duration timeout) {
+  return {.address = door.address,
+          .key = door.key,
+          .job = kJob,
+          .role = StoreRole::kObserver,
+          .timeout = timeout,
+          .trust_network = door.trust_network};
+}
+
+// Absent if another process serves there, or this is no address of this host.
+std::optional<StoreServer> serve(const DoorAddress& door) {
+  StoreServer::Options options{
+      .address = door.address, .key = door.key, .job = kJob, .trust_network = door.trust_network};
+  const auto address = rendezvous::parse_address(door.address, "the door's address");
+  if (const auto* tcp = std::get_if<os::HostPort>(&address)) {
+    options.address = tcp->host;
+    options.port = tcp->port;
+  }
+  try {
+    return StoreServer(std::move(options));
+  } catch (const SystemError& error) {
+    if (error.error_number() == EADDRINUSE || error.error_number() == EADDRNOTAVAIL)
+      return std::nullopt;
+    throw;
+  }
+}
+
+}  // namespace
+
+// --- Invitations --------------------------------------------------------------------------------
+
+Bytes to_bytes(const Invitation& invitation) {
+  std::vector<Object> newcomers(invitation.newcomers.begin(), invitation.newcomers.end());
+  return encode(Object::list({invitation.rank,
+                              invitation.size,
+                              invitation.address,
+                              invitation.job,
+                              Object::bytes(invitation.key.bytes()),
+                              invitation.door,
+                              Object::list(std::move(newcomers)),
+                              invitation.engines,
+                              invitation.algorithm}));
+}
+
+Invitation to_invitation(std::span<const std::byte> bytes) {
+  const Object object = decode(bytes);
+  Invitation made{.rank = static_cast<int>(object[0].as_integer()),
+                  .size = static_cast<int>(object[1].as_integer()),
+                  .address = object[2].as_string(),
+                  .job = object[3].as_string(),
+                  .key = Key(object[4].as_bytes().first<Key::kBytes>()),
+                  .door = object[5].as_string(),
+                  .engines = object[7].as_string(),
+                  .algorithm = object[8].as_string()};
+  for (const Object& rank : object[6].items()) {
+    made.newcomers.push_back(static_cast<int>(rank.as_integer()));
+  }
+  return made;
+}
+
+LaunchInfo launch_of(const Invitation& invitation) {
+  return {.rank = invitation.rank,
+          .size = invitation.size,
+          .launcher = "admission",
+          .store_address = invitation.address,
+          .job = invitation.job,
+          .key = invitation.key,
+          .door = invitation.door,
+          .newcomers = invitation.newcomers};
+}
+
+// --- The members' side --------------------------------------------------------------------------
+
+Door::Door(const DoorAddress& address) {
+  try {
+    server_ = serve(address);
+    store_ = connect_store(client_options(address, kForConnection));
+  } catch (const Error& error) {
+    throw InvalidArgument(
+        fmt::format("the door at {} cannot be opened: {}; give all ranks another "
+                    "HOCKET_DOOR",
+                    address.address,
+                    error.what()));
+  }
+}
+
+std::optional<Door::Newcomer> Door::try_call(std::int64_t ticket, const Build& build) {
+  const auto bytes = store_->try_get(key_of("card", ticket));
+  if (!bytes) {
+    without_card_.push_back(ticket);
+    return std::nullopt;
+  }
+  const DoorCard card = to_door_card(*bytes);
+  const std::string answer =
+      card.build == build
+          ? kCome
+          : fmt::format(
+                "the job is of hocket {} and this process of hocket {}, or another build of "
+                "it; install the job's release",
+                build.release,
+                card.build.release);
+  if (store_->compare_and_set(key_of("call", ticket), std::nullopt, as_bytes(answer))) {
+    return std::nullopt;  // it has gone, or other members have called it
+  }
+  if (answer != kCome) return std::nullopt;
+  try {
+    store_->get(key_of("ready", ticket), kForAnswer);
+  } catch (const RendezvousError&) {
+    return std::nullopt;
+  }
+  return Newcomer{.ticket = ticket, .host = card.host};
+}
+
+std::vector<Door::Newcomer> Door::call(std::size_t most, const Build& build, Deadline deadline) {
+  std::vector<Newcomer> called;
+  const auto is_over = [&] {
+    base::throw_if_interrupted("the wait for newcomers");
+    std::vector<std::int64_t> tickets = std::exchange(without_card_, {});
+    for (const std::int64_t last = store_->add("tickets", 0); next_ticket_ <= last;
+         ++next_ticket_) {
+      tickets.push_back(next_ticket_);
+    }
+    for (const std::int64_t ticket : tickets) {
+      if (called.size() == most) {
+        without_card_.push_back(ticket);
+      } else if (auto newcomer = try_call(ticket, build)) {
+        called.push_back(*std::move(newcomer));
+      }
+    }
+    return called.size() == most;
+  };
+  if (most != 0) base::poll_until(is_over, deadline, kBetweenLooks);
+  return called;
+}
+
+void Door::invite(const Newcomer& newcomer, const Invitation& invitation) {
+  store_->set(key_of("invitation", newcomer.ticket), to_bytes(invitation));
+}
+
+// --- The newcomer's side ------------------------------------------------------------------------
+
+namespace {
+
+// The outcome of a visit at the door. With neither of both the door has closed, or the job has gone
+// on without this process.
+struct Visit {
+  std::optional<Invitation> invitation = {};
+  std::string refusal = {};
+};
+
+Visit visit(Store& store, const Build& build, Deadline deadline) {
+  const std::int64_t ticket = store.add("tickets", 1);
+  store.set(key_of("card", ticket), card_of(build));
+  std::string answer;
+  try {
+    answer = to_string(store.get(key_of("call", ticket), deadline.left()));
+  } catch (const RendezvousError&) {
+    if (!deadline.has_passed()) return {};
+    const auto before =
+        store.compare_and_set(key_of("call", ticket), std::nullopt, as_bytes(kGone));
+    if (!before) throw;
+    answer = to_string(*before);
+  }
+  if (answer != kCome) return {.refusal = answer};
+  store.set(key_of("ready", ticket), {});
+  return {.invitation = to_invitation(store.get(key_of("invitation", ticket), kForInvitation))};
+}
+
+}  // namespace
+
+Invitation wait_at_door(const DoorAddress& door, const Build& build, Deadline deadline) {
+  const Duration allowed = deadline.left();
+  std::string reason;
+  std::string refusal;
+  for (;;) {
+    base::throw_if_interrupted(fmt::format("the wait at {}", door.address));
+    try {
+      const auto attempt = std::min<Duration>(kBetweenAttempts, deadline.left());
+      const auto store = connect_store(client_options(door, attempt));
+      reason = "its members have not called admit, or took in others";
+      Visit made = visit(*store, build, deadline);
+      if (made.invitation) return *std::move(made.invitation);
+      refusal = std::move(made.refusal);
+    } catch (const RendezvousError& error) {
+      if (reason.empty()) reason = error.what();
+    }
+    if (!refusal.empty()) throw RendezvousError(refusal);
+    if (!deadline.has_passed()) continue;
+    throw RendezvousError(fmt::format("no job has taken this process in at {} within {}: {}",
+                                      door.address,
+                                      base::in_seconds(allowed),
+                                      reason));
+  }
+}
+
+}  // namespace hocket::joining

@@ -1,0 +1,125 @@
+"""Newcomers to a running job, from Python and by the command."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from helpers import find_command, run_job, threads
+
+import hocket
+
+WORKS = """
+import os, signal, sys
+import numpy as np
+import hocket
+
+comm = hocket.init()
+old = 0 if comm.newcomers else comm.size
+while True:
+    try:
+        if old and comm.rank == 1 and comm.size == old:
+            os.kill(os.getpid(), signal.SIGKILL)
+        total = float(comm.all_reduce(np.array(comm.rank + 1.0)))
+        if comm.newcomers:
+            break
+    except (hocket.PeerDied, hocket.Aborted):
+        comm = comm.admit(patience=60)
+assert total == sum(range(comm.size + 1)), total
+assert comm.all_gather_object(comm.rank) == list(range(comm.size))
+print("rank", comm.rank, "of", comm.size, "newcomers", comm.newcomers, flush=True)
+"""
+
+
+def test_a_spare_takes_the_place_of_a_dead_rank(tmp_path):
+    door = f"spare-{os.getpid()}"
+    environment = {**os.environ, "HOCKET_DOOR": door}
+    spare = subprocess.Popen(
+        [find_command(), "run", "--join", door, "-n", "1", "--", sys.executable, "-c", WORKS],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    job = subprocess.run(
+        [find_command(), "run", "--keep-going", "-n", "3", "--", sys.executable, "-c", WORKS],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=environment,
+        timeout=240,
+    )
+    said, _ = spare.communicate(timeout=240)
+    assert job.returncode == 0, job.stdout
+    assert spare.returncode == 0, said
+    assert "rank 1 of 3 newcomers (1,)" in said
+    for rank in (0, 2):
+        assert f"rank {rank} of 3 newcomers (1,)" in job.stdout
+
+
+GROWS = """
+import subprocess, sys
+import numpy as np
+import hocket
+
+comm = hocket.init(join=sys.argv[1]) if len(sys.argv) > 1 else hocket.init()
+if len(sys.argv) == 1:
+    first = comm.rank == 0
+    if first:
+        children = [subprocess.Popen([sys.executable, __file__, comm.door]) for _ in range(2)]
+    comm = comm.admit(2, patience=60)
+assert comm.size == 4 and comm.newcomers == (2, 3), (comm.size, comm.newcomers)
+assert comm.all_reduce(np.array(1)) == 4
+sub = comm.split(comm.rank % 2)
+assert sub.all_reduce(np.array(comm.rank)) == sum(range(comm.rank % 2, 4, 2))
+comm.barrier()
+if len(sys.argv) == 1 and first:
+    assert [child.wait() for child in children] == [0, 0]
+print("grown", comm.rank, flush=True)
+"""
+
+
+def test_a_job_grows_by_processes_that_a_rank_starts(tmp_path):
+    program = tmp_path / "grows.py"
+    program.write_text(GROWS)
+    job = run_job(2, program)
+    assert job.returncode == 0, job.stdout
+    assert job.stdout.count("grown") == 4, job.stdout
+
+
+def test_init_of_a_process_that_nobody_takes_in():
+    with pytest.raises(hocket.RendezvousError, match="has taken this process in at unix:.*0.2 s"):
+        hocket.init(join=f"nobody-{os.getpid()}", timeout=0.2)
+
+
+@pytest.mark.parametrize("place", [{"rank": 0, "size": 1}, {"address": "unix:x"}])
+def test_join_and_a_place_exclude_each_other(place):
+    with pytest.raises(hocket.InvalidArgument, match="join and a rank"):
+        hocket.init(join="x", **place)
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        ({"newcomers": -1}, "newcomers is -1"),
+        ({"newcomers": 1.5}, "newcomers"),
+        ({"patience": -1}, "patience"),
+        ({"keep_ranks": "yes"}, "keep_ranks"),
+        ({"deadline": "soon"}, "deadline"),
+    ],
+)
+def test_a_refused_argument_is_told(arguments, words):
+    comm = hocket.init(rank=0, size=1)
+    with pytest.raises((hocket.InvalidArgument, TypeError), match=words):
+        comm.admit(**arguments)
+    comm = comm.rebuild()
+    assert comm.barrier() is None
+
+
+def test_threads_take_nobody_in():
+    def body(comm):
+        with pytest.raises(hocket.InvalidArgument, match="threads"):
+            comm.admit()
+        with pytest.raises(hocket.InvalidArgument, match="threads"):
+            comm.door
+
+    threads(2, body)
