@@ -39,6 +39,8 @@ using base::Deadline;
 
 // Limit of one attempt. The store reports a rank that dies at once, so only a stopped one needs it.
 constexpr std::chrono::seconds kForAttempt{10};
+// All members count alike, as each of them takes part in every commit.
+constexpr int kMostAttempts = 20;
 // Newcomers that wait already need this time to find a door that has just been opened.
 constexpr std::chrono::milliseconds kToFindDoor{100};
 
@@ -148,18 +150,19 @@ class Admission {
 };
 
 World Admission::run() {
-  for (;;) {
+  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
     prepare_members();
     AdmissionPlan plan;
+    std::string problem;
+    std::optional<World> made;
     try {
       plan = agree();
-    } catch (const PeerDied&) {
-      continue;
-    } catch (const Aborted&) {  // another member goes on from a death
-      continue;
+      made = carry_out(plan, problem);
+    } catch (const PeerDied& error) {
+      problem = error.what();
+    } catch (const Aborted& error) {  // another member has learned of a death
+      problem = error.what();
     }
-    std::string problem;
-    std::optional<World> made = carry_out(plan, problem);
     if (commit(made.has_value(), problem)) {
       try {
         made->communicator().barrier();
@@ -169,8 +172,9 @@ World Admission::run() {
     }
     made.reset();
     base::log(base::LogLevel::kInfo, fmt::format("admit tries again: {}", refusal_));
-    if (plan.invitation.newcomers.empty()) throw RendezvousError(refusal_);
   }
+  throw RendezvousError(fmt::format(
+      "the members could not meet in a new world in {} attempts: {}", kMostAttempts, refusal_));
 }
 
 // Makes the communicator of the members that live. Its calls wait for the root, who may be patient.
@@ -259,7 +263,11 @@ std::optional<World> Admission::carry_out(const AdmissionPlan& plan, std::string
     Hosting hosting{.door = door_};
     if (meeting_) hosting.server = std::move(meeting_->server);
     meeting_.reset();
-    return join(options, settings_, std::move(launch), std::move(hosting));
+    // A member that has learned of a death does not come.
+    const auto look = [this] {
+      if (const auto ended = members_.status()) throw RendezvousError(ended->message);
+    };
+    return join(options, settings_, std::move(launch), std::move(hosting), look);
   } catch (const Error& error) {
     problem = error.what();
   } catch (const std::bad_alloc&) {

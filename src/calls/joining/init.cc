@@ -23,8 +23,8 @@ using base::Deadline;
 using engine::ProviderList;
 
 world::WorldParts alone(const InitOptions& options,
-                 const StartSettings& settings,
-                 const LaunchInfo& launch) {
+                        const StartSettings& settings,
+                        const LaunchInfo& launch) {
   world::WorldParts parts{.launch = launch, .hosts = {0}, .host_ranks = {0}};
   heed_settings(parts, options, settings.config, settings.providers);
   parts.segment = make_segment(
@@ -61,10 +61,14 @@ World join_as_one_of(const InitOptions& options,
                      Attendance& attendance) {
   const auto& [config, providers] = settings;
   const auto deadline = Deadline::in(join_timeout(options));
-  world::WorldParts parts =
-      launch.size == 1
-          ? alone(options, settings, launch)
-          : meet(options, config, providers, launch, deadline, attendance, std::move(hosting.server));
+  world::WorldParts parts = launch.size == 1 ? alone(options, settings, launch)
+                                             : meet(options,
+                                                    config,
+                                                    providers,
+                                                    launch,
+                                                    deadline,
+                                                    attendance,
+                                                    std::move(hosting.server));
   world::introduce_engines(parts.engines, parts.store.get(), launch, deadline);
   parts.options = options;
   parts.door = std::move(hosting.door);
@@ -72,8 +76,8 @@ World join_as_one_of(const InitOptions& options,
   parts.deadline = options.deadline.value_or(config.deadline);
   parts.waits = config.waits;
   parts.dump_directory = config.flight_recorder_dir;
-  parts.device_libraries = std::make_shared<device::DeviceLibraries>(
-      config.costs, options.library_folders, providers);
+  parts.device_libraries =
+      std::make_shared<device::DeviceLibraries>(config.costs, options.library_folders, providers);
   const auto store = parts.store;
   const auto world = world::WorldImpl::make(std::move(parts), deadline);
   tell_launchers(store.get(), launch);
@@ -105,12 +109,16 @@ StartSettings read_settings(const InitOptions& options, const world::MakeProvide
 World join(const InitOptions& options,
            const StartSettings& settings,
            LaunchInfo launch,
-           Hosting hosting) {
+           Hosting hosting,
+           const std::function<void()>& look) {
   if (launch.door.empty()) launch.door = rendezvous::door_of(launch);
   base::configure_log(settings.config.log, launch.size > 1 ? launch.rank : -1);
   if (launch.local_rank <= 0) warn_of_unknown_settings(settings.providers);
   Attendance attendance;
-  const base::Lookout lookout([&attendance] { attendance.look(); });
+  const base::Lookout lookout([&] {
+    attendance.look();
+    look();
+  });
   try {
     return join_as_one_of(options, settings, launch, std::move(hosting), attendance);
   } catch (const std::exception& error) {

@@ -1,6 +1,7 @@
 // From a process that was just started to a world, with engines out of a list that is handed in.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -29,10 +30,12 @@ struct Hosting {
   std::shared_ptr<void> door = {};         // see WorldParts::door
 };
 // Joins the job that `launch` describes. An error that ends this rank's part ends the others', too,
-// with its reason.
-World join(const InitOptions& options,
-           const StartSettings& settings,
-           LaunchInfo launch,
-           Hosting hosting = {});
+// with its reason. Waits call `look` now and then, whose exception ends them.
+World join(
+    const InitOptions& options,
+    const StartSettings& settings,
+    LaunchInfo launch,
+    Hosting hosting = {},
+    const std::function<void()>& look = [] {});
 
 }  // namespace hocket::joining
