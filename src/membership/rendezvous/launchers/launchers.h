@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "hocket/launch.h"
+
 namespace hocket::rendezvous {
 
 // A value: a process's place, according to one launcher.
