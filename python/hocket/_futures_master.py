@@ -184,6 +184,14 @@ class Master:
             self._thread.join(timeout)
         return not self._thread.is_alive()
 
+    def abandon(self) -> None:
+        """End the connections to all workers, which then count as lost."""
+        with self._lock:
+            workers = list(self._workers.values())
+        for worker in workers:
+            with contextlib.suppress(Error):
+                worker.comm.abort("the executor was interrupted, and a task did not end")
+
     # --- In the thread ------------------------------------------------------------------------
 
     def _run(self) -> None:

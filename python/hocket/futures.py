@@ -272,8 +272,12 @@ class Executor(concurrent.futures.Executor):
         self._master.close()
         if self._local is not None:
             self._local.signal(signal.SIGINT, self._master.busy_ranks)
-            if not self._master.join(_STOP_SECONDS):
-                self._local.signal(signal.SIGKILL, self._master.ranks)
+        if self._master.join(_STOP_SECONDS):
+            return
+        if self._local is not None:
+            self._local.signal(signal.SIGKILL, self._master.ranks)
+        else:
+            self._master.abandon()
         self._master.join()
 
 

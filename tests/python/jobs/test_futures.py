@@ -113,6 +113,8 @@ def test_results_and_arguments_that_cannot_be_pickled(pool):
 
 def test_pending_tasks_can_be_cancelled_and_running_ones_cannot(pool, tmp_path):
     running = [pool.submit(tasks.wait_for, str(tmp_path / "go")) for _ in range(2)]
+    while not all(future.running() for future in running):
+        time.sleep(0.01)
     pending = [pool.submit(tasks.square, i) for i in range(3)]
     assert not any(future.cancel() for future in running) and all(f.running() for f in running)
     assert pending[1].cancel() and pending[1].cancelled()
@@ -139,9 +141,13 @@ def test_callbacks_may_hand_out_tasks(pool):
     assert ended.wait(20) and results == [1, 2, 3, 4, 5]
 
 
-def test_as_completed_and_asyncio(pool):
-    futures = {pool.submit(tasks.sleep, s, s): s for s in (0.3, 0.0, 0.1)}
-    assert [f.result() for f in as_completed(futures)][-1] == 0.3
+def test_as_completed_and_asyncio(pool, tmp_path):
+    last = pool.submit(tasks.wait_for, str(tmp_path / "go"))
+    others = [pool.submit(tasks.square, i) for i in range(2)]
+    ended = as_completed([last, *others])
+    assert {next(ended), next(ended)} == set(others)
+    tasks.touch(tmp_path / "go")
+    assert next(ended) is last
 
     async def main():
         loop = asyncio.get_running_loop()
@@ -256,6 +262,8 @@ def test_after_shutdown_nothing_can_be_handed_out():
 def test_shutdown_cancels_what_has_not_begun(tmp_path):
     pool = Executor(1)
     running = pool.submit(tasks.wait_for, str(tmp_path / "go"))
+    while not running.running():  # the worker may not be ready yet
+        time.sleep(0.01)
     pending = [pool.submit(tasks.square, i) for i in range(5)]
     pool.shutdown(wait=False, cancel_futures=True)
     assert all(future.cancelled() for future in pending)

@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 
-import hocket
+import hocket.futures
 
 
 def square(x):

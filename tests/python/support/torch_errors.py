@@ -1,6 +1,5 @@
 """Errors that the ranks of test_torch.py make: ``python torch_errors.py NAME RANK SIZE FILE``."""
 
-import contextlib
 import datetime
 import sys
 import threading
@@ -117,20 +116,19 @@ def two_threads(rank, n):
     """A second thread's call is refused, with what to do in PyTorch's words."""
     group = dist.new_group()
 
-    def receive():
-        with contextlib.suppress(RuntimeError):
-            group.barrier().wait()
+    def wait():
+        dist.barrier(group=group)
 
-    thread = threading.Thread(target=receive)
+    thread = threading.Thread(target=wait)
     if rank == 0:
         thread.start()
         time.sleep(0.5)  # the barrier waits for the others
-        text = raised(lambda: group.allreduce([torch.ones(1)]).wait())
+        text = raised(lambda: dist.all_reduce(torch.ones(1), group=group))
         assert "two threads are using" in text, text
         assert "process_group=dist.new_group()" in text, text
     dist.barrier()
     if rank != 0:
-        receive()
+        wait()
     else:
         thread.join()
 
