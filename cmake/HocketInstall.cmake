@@ -7,18 +7,22 @@ include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/hocket)
 set(pkgconfig_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
-# A wheel has no links: what the linker looks for is a text there, which names the library.
-set(namelink "")
-if(SKBUILD)
-  set(namelink NAMELINK_SKIP)
-  set(text ${PROJECT_BINARY_DIR}/cmake/libhocket.so)
-  file(WRITE ${text} "INPUT(libhocket.so.${PROJECT_VERSION_MAJOR})\n")
-  install(FILES ${text} DESTINATION ${CMAKE_INSTALL_LIBDIR})
-endif()
-install(TARGETS hocket EXPORT hocketTargets
-  RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
-  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ${namelink}
-  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+# hocket_install_library(TARGET NAME SOVERSION FOLDER [EXPORT SET]). A wheel has no links: what the
+# linker looks for is a text there, which names the library.
+function(hocket_install_library TARGET NAME SOVERSION FOLDER)
+  set(namelink "")
+  if(SKBUILD)
+    set(namelink NAMELINK_SKIP)
+    set(text ${PROJECT_BINARY_DIR}/cmake/lib${NAME}.so)
+    file(WRITE ${text} "INPUT(lib${NAME}.so.${SOVERSION})\n")
+    install(FILES ${text} DESTINATION ${FOLDER})
+  endif()
+  install(TARGETS ${TARGET} ${ARGN}
+    RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
+    LIBRARY DESTINATION ${FOLDER} ${namelink}
+    ARCHIVE DESTINATION ${FOLDER})
+endfunction()
+hocket_install_library(hocket hocket ${PROJECT_VERSION_MAJOR} ${CMAKE_INSTALL_LIBDIR} EXPORT hocketTargets)
 set(without "")
 if(NOT HOCKET_ARRAYS)  # hocket.h includes these headers where they are
   set(without REGEX "/(device_pool|distribution|fft|matmul|redistribute)\\.h$" EXCLUDE)
@@ -75,3 +79,22 @@ if(CMAKE_INSTALL_PREFIX STREQUAL "/usr")
 endif()
 configure_file(${PROJECT_SOURCE_DIR}/cmake/hocket.pc.in ${PROJECT_BINARY_DIR}/cmake/hocket.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/cmake/hocket.pc DESTINATION ${pkgconfig_dir})
+
+# MPI over hocket: its libraries in a folder of their own, and what programs are built with.
+if(TARGET hocket_mpi_standard_face)
+  set(mpi_dir ${CMAKE_INSTALL_LIBDIR}/hocket-mpi)
+  hocket_install_library(hocket_mpi_standard_face mpi_abi 1 ${mpi_dir} EXPORT hocketTargets)
+  install(TARGETS hocket_mpi_mpich_face LIBRARY DESTINATION ${mpi_dir} NAMELINK_SKIP)
+  install(TARGETS hocket_mpi_trampoline LIBRARY DESTINATION ${mpi_dir})
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/hocket-mpi.pc.in ${PROJECT_BINARY_DIR}/cmake/hocket-mpi.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/cmake/hocket-mpi.pc DESTINATION ${pkgconfig_dir})
+  file(RELATIVE_PATH HOCKET_BIN_TO_PREFIX /prefix/${CMAKE_INSTALL_BINDIR} /prefix)
+  # hocket_install_wrapper(NAME VARIABLE COMPILER LANGUAGE)
+  function(hocket_install_wrapper HOCKET_WRAPPER HOCKET_VARIABLE HOCKET_COMPILER HOCKET_LANGUAGE)
+    set(wrapper ${PROJECT_BINARY_DIR}/cmake/${HOCKET_WRAPPER})
+    configure_file(${PROJECT_SOURCE_DIR}/cmake/hocket-mpicc.in ${wrapper} @ONLY)
+    install(PROGRAMS ${wrapper} DESTINATION ${CMAKE_INSTALL_BINDIR})
+  endfunction()
+  hocket_install_wrapper(hocket-mpicc HOCKET_MPICC cc C)
+  hocket_install_wrapper(hocket-mpicxx HOCKET_MPICXX c++ C++)
+endif()

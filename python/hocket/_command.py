@@ -51,3 +51,20 @@ def main() -> NoReturn:
         folders = [os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)]
         os.environ["PATH"] = os.pathsep.join(folders)
     os.execv(command, ["hocket", *sys.argv[1:]])
+
+
+def mpicc() -> NoReturn:
+    """Replace this process by the package's ``hocket-mpicc``."""
+    _run_wrapper("hocket-mpicc")
+
+
+def mpicxx() -> NoReturn:
+    """Replace this process by the package's ``hocket-mpicxx``."""
+    _run_wrapper("hocket-mpicxx")
+
+
+def _run_wrapper(name: str) -> NoReturn:
+    wrapper = Path(__file__).resolve().parent / "bin" / name
+    if not wrapper.exists():
+        raise SystemExit(f"{name}: this hocket was built without its MPI, so there is no {wrapper}")
+    os.execv(wrapper, [name, *sys.argv[1:]])

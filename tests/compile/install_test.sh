@@ -3,7 +3,8 @@
 #
 # Installs a build into a folder of its own, moves that away (nothing may depend on where it was
 # installed first), and builds and runs outside programs against it: by find_package, and by
-# pkg-config, there in C and Fortran too. Kernels on the installed headers are compiled only.
+# pkg-config, there in C and Fortran too; and programs of MPI. Kernels on the installed headers are
+# compiled only.
 set -eu
 build=$1 cxx=$2 generator=$3
 source=$(cd "$(dirname "$0")/outside" && pwd)
@@ -54,6 +55,11 @@ if command -v pkg-config >/dev/null; then
   fi
 else
   echo "pkg-config: not found, skipped"
+fi
+
+if [ -x "$work/prefix/bin/hocket-mpicc" ]; then
+  echo "programs of MPI"
+  "$source/../../mpi_face/build_test.sh" "$work/prefix" "$generator"
 fi
 
 "$work/prefix/bin/hocket" --version

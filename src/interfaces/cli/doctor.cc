@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "interfaces/cli/commands.h"
+#include "interfaces/cli/mpi_libraries.h"
 #include "interfaces/cli/report.h"
 #include "interfaces/cli/run/environment_block.h"
 
@@ -34,7 +35,8 @@ int examine(const DoctorArguments& arguments) {
     print(settings_report(colours));
     return 0;
   }
-  const Machine machine = inspect_machine();
+  Machine machine = inspect_machine();
+  machine.libraries.push_back(mpi_software());
   if (arguments.json) {
     print(json_report(machine));
   } else {

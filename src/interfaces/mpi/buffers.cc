@@ -5,12 +5,10 @@
 namespace hocket::mpi {
 
 std::int64_t bytes_of(const Datatype& type, std::int64_t count) {
-  const auto bytes = type.packed_size(count);
-  if (!bytes.ok()) {
-    require(count >= 0, MPI_ERR_COUNT, "count is negative");
-    fail(MPI_ERR_COUNT, bytes.refusal().text);
-  }
-  return bytes.value();
+  std::int64_t product = 0;
+  if (count >= 0 && !__builtin_mul_overflow(count, type.size(), &product)) return product;
+  require(count >= 0, MPI_ERR_COUNT, "count is negative");
+  fail(MPI_ERR_COUNT, type.packed_size(count).refusal().text);
 }
 
 Sent outgoing(const void* buffer, std::int64_t count, const Datatype& type) {

@@ -9,6 +9,10 @@ writes into FOLDER:
     mpi_calls.h     declarations of the functions that src/interfaces/mpi has for what is carried
     mpi_entries.cc  the exported functions, with their large-count and PMPI_ forms
     mpi_tables.cc   the predefined handles with their names, error classes
+
+    generate.py trampoline FOLDER
+
+writes trampoline_entries.cc: constants and functions for MPItrampoline, over the standard's interface.
 """
 
 from __future__ import annotations
@@ -366,6 +370,58 @@ def tables(interface: Interface) -> str:
     return "\n".join(lines)
 
 
+# --- For MPItrampoline ----------------------------------------------------------------------------
+
+
+BY_HAND = ("Comm_free", "Grequest_start")  # trampoline.cc has these
+
+
+def converted(p: Parameter, count: str) -> str:
+    """An argument for the standard's function: statuses lie otherwise in memory."""
+    if not p.type.endswith("MPI_Status*"):
+        return p.name
+    if p.type.startswith("const"):
+        return f"ReadStatus({p.name})"
+    if p.name == "statuses":
+        return f"CopiedStatuses(statuses, {count})"
+    return f"CopiedStatus({p.name})"
+
+
+def trampoline_entry(f: Function) -> str:
+    count = next((p.name for p in f.parameters if p.name in ("count", "incount")), "")
+    theirs = [replace(p, type=p.type.replace("MPI_Status", "TrampolineStatus")) for p in f.parameters]
+    arguments = ", ".join(converted(p, count) for p in f.parameters)
+    return (f"{f.result} MPIABI_{f.name}({', '.join(p.declared for p in theirs) or 'void'}) "
+            f"{{ return PMPI_{f.name}({arguments}); }}")
+
+
+def handles_of_fortran() -> list[str]:
+    """Handles to and from integers, by the names that they had before MPI 5."""
+    made = []
+    for name in HANDLES:
+        short = "Type" if name == "Datatype" else name
+        made.append(f"MPI_Fint MPIABI_{short}_c2f(MPI_{name} handle) "
+                    f"{{ return PMPI_{short}_toint(handle); }}")
+        made.append(f"MPI_{name} MPIABI_{short}_f2c(MPI_Fint value) "
+                    f"{{ return PMPI_{short}_fromint(value); }}")
+    return made
+
+
+def trampoline(interface: Interface) -> str:
+    lines = ["// What MPItrampoline looks up. Made by generate.py.",
+             '#include "interfaces/mpi/trampoline.h"', "using namespace hocket::mpi;",
+             "#pragma GCC visibility push(default)"]
+    for c in interface.constants:
+        if c.name.startswith("MPI_") and not c.name.startswith("MPI_T_"):
+            lines.append(f'extern "C" {c.type} const MPIABI_{c.name[4:]} = {c.name};')
+    lines.append('extern "C" {')
+    for f in interface.functions:
+        by_hand = f.name in BY_HAND or any(p.type == "..." for p in f.parameters)
+        if not f.name.startswith("T_") and not by_hand:
+            lines.append(trampoline_entry(f.form(False)))
+    return "\n".join([*lines, *handles_of_fortran(), "}", "#pragma GCC visibility pop", ""])
+
+
 def write(path: Path, text: str) -> None:
     if not path.exists() or path.read_text() != text:
         path.write_text(text)
@@ -373,8 +429,12 @@ def write(path: Path, text: str) -> None:
 
 def main() -> None:
     abi, folder = sys.argv[1], Path(sys.argv[2])
-    interface = read(Path(__file__).with_name("interface.txt"), abi)
+    table = Path(__file__).with_name("interface.txt")
     folder.mkdir(parents=True, exist_ok=True)
+    if abi == "trampoline":
+        write(folder / "trampoline_entries.cc", trampoline(read(table, "standard")))
+        return
+    interface = read(table, abi)
     write(folder / "mpi.h", header(interface, abi))
     write(folder / "mpi_calls.h", calls_header(interface))
     write(folder / "mpi_entries.cc", entries(interface, abi))

@@ -269,6 +269,32 @@ def test_pkg_config_finds_the_library_in_a_wheel(python, tmp_path):
     run(tmp_path / "outside")
 
 
+def test_programs_of_mpi_are_built_and_run_from_a_wheel(python, tmp_path):
+    package = Path(run(python, "-m", "hocket", "--include-dir", cwd=tmp_path).strip()).parent
+    path = f"{python.parent}{os.pathsep}{os.environ['PATH']}"
+    said = run(ROOT / "tests" / "mpi_face" / "build_test.sh", package, "Ninja", timeout=300, PATH=path)
+    assert "hocket-mpicc, C: right" in said and "hocket-mpicxx, C++: right" in said, said
+    assert f"-I{package}/include/hocket-mpi" in run("hocket-mpicc", "-show", PATH=path)
+
+
+MPI4PY = """
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+assert comm.size == 2 and comm.allreduce(comm.rank + 1) == 3
+assert "hocket" in MPI.Get_library_version()
+print("right", flush=True)
+"""
+
+
+def test_mpi4py_runs_unchanged_from_a_wheel(python, tmp_path):
+    pytest.importorskip("mpi4py")
+    output = run(python.parent / "hocket", "run", "--mpi", "-n", 2, "--", python, "-c", MPI4PY,
+                 cwd=tmp_path)
+    assert output.count("right") == 2, output
+    alone = run(python, "-c", "import hocket.mpi; print(hocket.mpi.library())", cwd=tmp_path)
+    assert Path(alone.strip()).is_relative_to(python.parent.parent), alone
+
+
 @pytest.mark.parametrize("way", ["sh", "cmake"])
 def test_the_readme_s_program_is_built_as_it_says(python, tmp_path, way):
     readme = (ROOT / "README.md").read_text()

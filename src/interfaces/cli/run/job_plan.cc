@@ -13,6 +13,7 @@
 #include <system_error>
 
 #include "interfaces/cli/address.h"
+#include "interfaces/cli/mpi_libraries.h"
 #include "interfaces/cli/run/meeting.h"
 #include "interfaces/cli/run/program.h"
 
@@ -142,26 +143,20 @@ std::string outer_launchers(const EnvironmentBlock& environment) {
   return names;
 }
 
-// The folder of hocket's MPI, which lies beside its library.
-std::string mpi_folder() {
-  std::error_code error;
-  const auto command = std::filesystem::read_symlink("/proc/self/exe", error);
-  const auto prefix = command.parent_path().parent_path();
-  for (const char* name : {"lib", "lib64"}) {
-    const auto folder = prefix / name / "hocket-mpi";
-    if (!error && std::filesystem::exists(folder / "libmpi.so.12", error)) return folder.string();
-  }
-  throw InvalidArgument("--mpi: this hocket was built without its MPI: " +
-                        (prefix / "lib/hocket-mpi").string() + " is not there");
-}
-
-// Lets the system's loader and mpi4py's wheel, which has a module for each MPI, find hocket's.
+// Lets the system's loader, mpi4py's wheel, which has a module for each MPI, and JAX's copy of
+// MPItrampoline find hocket's.
 void set_mpi(EnvironmentBlock& environment) {
-  const std::string folder = mpi_folder();
+  const auto found = mpi_folder();
+  if (!found) {
+    throw InvalidArgument(
+        "--mpi: this hocket was built without its MPI: no lib/hocket-mpi is beside its command");
+  }
+  const std::string& folder = *found;
   const std::string others(environment.get("LD_LIBRARY_PATH"));
   environment.set("LD_LIBRARY_PATH", others.empty() ? folder : folder + ":" + others);
   environment.set("MPI4PY_MPIABI", "mpich");
   environment.set("MPI4PY_LIBMPI", folder + "/libmpi.so.12");
+  environment.set("MPITRAMPOLINE_LIB", folder + "/libhocket_mpiwrapper.so");
 }
 
 EnvironmentBlock common_environment(const RunOptions& options, const std::string& job) {

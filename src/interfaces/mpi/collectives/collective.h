@@ -15,14 +15,13 @@ using Finish = std::function<void(Outcome&)>;
 // Begins one of hocket's calls, or makes it: `direct` blocks, `begin` returns its Work.
 template <typename Direct, typename Begin>
 Pending run(How how, Comm& comm, Direct direct, Begin begin, Finish finish) {
+  Pending pending;
   if (is_direct(how)) {
     direct();
-    Pending done;
-    done.finish = std::move(finish);
-    return done;
+  } else {
+    const std::lock_guard lock(comm.starting);
+    pending = Pending(begin());
   }
-  const std::lock_guard lock(comm.starting);
-  Pending pending(begin());
   pending.finish = std::move(finish);
   return pending;
 }
