@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "engines/ucx/send_first.h"
 #include "foundation/base/config.h"
+#include "foundation/base/log.h"
 
 namespace hocket::engines::ucx {
 namespace {
@@ -35,7 +37,13 @@ FoundUcx UcxLibrary::find(const os::LibrarySearch& search) {
   if (!library) return found;
   const auto made = std::make_shared<UcxLibrary>();
   found.why_not = made->fill(library);
-  if (found.why_not.empty()) found.library = made;
+  if (!found.why_not.empty()) return found;
+  if (!send_first(reinterpret_cast<const void*>(made->status_string))) {
+    base::log(base::LogLevel::kDebug,
+              "this UCX may crash when both ends of a connection give it up: its order of events "
+              "could not be changed");
+  }
+  found.library = made;
   return found;
 }
 

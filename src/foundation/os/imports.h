@@ -1,0 +1,12 @@
+// The functions that a loaded library takes from others.
+#pragma once
+
+namespace hocket::os {
+
+// Replaces a function that a loaded library imports. From then on the library calls `replacement`,
+// which must have the same type and must never be unloaded. Other libraries keep the original.
+// `inside` is the address of any function or object of the library. Returns false if the library
+// does not import the name from a table of addresses, or if the system refuses the change.
+bool replace_import(const void* inside, const char* name, const void* replacement) noexcept;
+
+}  // namespace hocket::os
