@@ -241,6 +241,50 @@ class Communicator:
         The members with this one's rank on their hosts, one a host. Made at the first use, which is a collective call.
         """
 
+    def admit(self, newcomers: int = 1, patience: Timeout = None, *, keep_ranks: bool = True, deadline: Timeout = None, exclude_missing: bool = False, allow_minority: bool = False) -> Communicator:
+        """
+        Take newcomers into the job: processes that wait at its door, started with ``hocket run
+        --join`` or ``hocket.init(join=...)``.
+
+        To be called by all ranks that are left, as `rebuild`: after an error that ended this communicator,
+        or at any time. It returns the communicator of a new world of members and newcomers. Fewer newcomers
+        than asked for, and ranks that die meanwhile, are no error: see `size` and `newcomers`. This
+        communicator then is what `rebuild` returns, also if the call fails.
+
+        Parameters
+        ----------
+        newcomers : int
+            The most that are taken in; 0 takes none.
+        patience : float, timedelta or None
+            How long to wait until so many have come; None for 10 s, 0 for those that wait already.
+        keep_ranks : bool
+            Members keep their ranks in the world, and newcomers get the empty ones, then new ones. False:
+            members come first, in order.
+        deadline, exclude_missing, allow_minority
+            For members that live but do not call it; see `rebuild`.
+
+        Raises
+        ------
+        InvalidArgument
+            An argument is refused, here or on another rank, which is named; or the ranks are threads.
+        RendezvousError
+            The door cannot be opened, or the members cannot meet in a new world; it says why.
+        DeadlineExceeded
+            Members that live did not come; it names them.
+        """
+
+    @property
+    def door(self) -> str:
+        """
+        The address where newcomers wait for `admit`, for `hocket.init(join=...)`.
+        """
+
+    @property
+    def newcomers(self) -> tuple[int, ...]:
+        """
+        The ranks in the world that the `admit` which made it took in, in order.
+        """
+
     def rebuild(self, deadline: Timeout = None, *, exclude_missing: bool = False, allow_minority: bool = False) -> Communicator:
         """
         Make the communicator of the next epoch: those ranks that are left, numbered anew.
@@ -1264,7 +1308,7 @@ def _tell_places(describes: object | None) -> None: ...
 def _run_time() -> float:
     """Seconds in which this process could run, as deadlines count them."""
 
-def init(rank: Optional[int] = None, size: Optional[int] = None, address: Optional[str] = None, key: Optional[Union[bytes, str, PathLike[str]]] = None, timeout: Timeout = None, deadline: Timeout = None, engines: Optional[Iterable[str]] = None, bootstrap: Optional[Bootstrap] = None, mpi: Any = None, name: str = 'world') -> Communicator:
+def init(rank: Optional[int] = None, size: Optional[int] = None, address: Optional[str] = None, key: Optional[Union[bytes, str, PathLike[str]]] = None, timeout: Timeout = None, deadline: Timeout = None, engines: Optional[Iterable[str]] = None, bootstrap: Optional[Bootstrap] = None, mpi: Any = None, name: str = 'world', join: Optional[str] = None) -> Communicator:
     """Use it through `hocket.init`."""
 
 def _tell_end(why: str) -> None: ...

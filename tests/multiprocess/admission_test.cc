@@ -90,7 +90,7 @@ TEST(Admission, TakesANewcomerIn) {
   }
 }
 
-// Who takes which rank, for the members 0 and 2 of three whose rank 1 has died.
+// The ranks that are taken, for the members 0 and 2 of three whose rank 1 has died.
 struct Seats {
   bool keep_ranks;
   int newcomers;

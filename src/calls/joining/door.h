@@ -21,7 +21,7 @@
 
 namespace hocket::joining {
 
-// Where the ranks of a new world meet, and the settings that they must share. A value.
+// A new world: the place where its ranks meet, and the settings that they must share. A value.
 struct Invitation {
   int rank = 0;
   int size = 1;

@@ -24,7 +24,7 @@ struct StartSettings {
 // Throws InvalidArgument.
 StartSettings read_settings(const InitOptions& options, const world::MakeProviders& make);
 
-// What this process holds for the others. A resource.
+// Holds what this process serves to the others. A resource.
 struct Hosting {
   std::optional<StoreServer> server = {};  // of the store where they meet
   std::shared_ptr<void> door = {};         // see WorldParts::door

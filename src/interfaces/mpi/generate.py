@@ -409,7 +409,7 @@ def handles_of_fortran() -> list[str]:
 
 def trampoline(interface: Interface) -> str:
     lines = ["// What MPItrampoline looks up. Made by generate.py.",
-             '#include "interfaces/mpi/trampoline.h"', "using namespace hocket::mpi;",
+             '#include "interfaces/mpi/trampoline/trampoline.h"', "using namespace hocket::mpi;",
              "#pragma GCC visibility push(default)"]
     for c in interface.constants:
         if c.name.startswith("MPI_") and not c.name.startswith("MPI_T_"):

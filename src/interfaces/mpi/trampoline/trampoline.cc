@@ -2,7 +2,7 @@
 //
 // Its functions call those of the standard's interface, libmpi_abi.so.1. generate.py makes most of
 // them; here are those that MPI 5.0 does not have, or whose callbacks see a status.
-#include "interfaces/mpi/trampoline.h"
+#include "interfaces/mpi/trampoline/trampoline.h"
 
 #include <cstring>
 #include <memory>
