@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from helpers import find_command, run_job, threads
+from helpers import ROOT, find_command, run_job, threads
 
 import hocket
 
@@ -123,3 +123,11 @@ def test_threads_take_nobody_in():
             comm.door
 
     threads(2, body)
+
+
+@pytest.mark.parametrize("n, victim", [(2, 1), (3, 0)])
+def test_the_example_replaces_a_dead_rank(n, victim):
+    example = ROOT / "examples" / "python" / "newcomers.py"
+    job = run_job(n, example, "--kill", str(victim), before=("--keep-going",))
+    assert job.returncode == 0, job.stdout
+    assert f"{n} ranks found 2.99" in job.stdout, job.stdout
