@@ -23,7 +23,7 @@ options = parser.parse_args()
 def catch_up(comm, weights, step):
     """Gives all ranks the state of the furthest one; newcomers have step -1."""
     steps = comm.all_gather_object(step)
-    return comm.broadcast_object((weights, step), root=steps.index(max(steps)))
+    return hocket.hand_over(comm, (weights, step), root=steps.index(max(steps)))
 
 
 comm = hocket.init(join=options.join)

@@ -29,6 +29,7 @@ from ._hocket import (
     connect_store,
 )
 from ._copies import prepare as _prepare_copies
+from ._hand_over import hand_over
 from ._init import init
 from ._notebook import load_ipython_extension
 from ._place import prepare as _prepare_place
@@ -103,6 +104,7 @@ __all__ = [
     "TorchBootstrap",
     "Work",
     "connect_store",
+    "hand_over",
     "init",
     "load_ipython_extension",
     "run_threads",
