@@ -30,6 +30,7 @@ function(hocket_carries_static TARGET NAME VERSION LICENCE PURL)
   endif()
 endfunction()
 
+find_package(OpenSSL QUIET)  # for OPENSSL_VERSION, which HocketNeeds has in a function
 hocket_carries_static(fmt::fmt fmt "${fmt_VERSION}" MIT pkg:github/fmtlib/fmt)
 hocket_carries_static(spdlog::spdlog spdlog "${spdlog_VERSION}" MIT pkg:github/gabime/spdlog)
 hocket_carries_static(hwy::hwy Highway "${hwy_VERSION}" Apache-2.0 pkg:github/google/highway)
