@@ -26,7 +26,8 @@ constexpr const char* kCome = "come";
 constexpr const char* kGone = "gone";
 // A newcomer that has been called answers at once, or it is stopped or has died.
 constexpr milliseconds kForAnswer{1000};
-constexpr milliseconds kForConnection{2000};
+constexpr milliseconds kForConnection{250};
+constexpr milliseconds kForDoor{2000};
 constexpr milliseconds kBetweenLooks{2};
 // A client's attempts get rarer with time, and a door may open at any moment: then it begins anew.
 constexpr milliseconds kBetweenAttempts{30};
@@ -127,9 +128,16 @@ LaunchInfo launch_of(const Invitation& invitation) {
 // --- The members' side --------------------------------------------------------------------------
 
 Door::Door(const DoorAddress& address) {
+  const auto deadline = Deadline::in(kForDoor);
   try {
-    server_ = serve(address);
-    store_ = connect_store(client_options(address, kForConnection));
+    while (!store_) {
+      server_ = serve(address);
+      try {
+        store_ = connect_store(client_options(address, kForConnection));
+      } catch (const RendezvousError&) {  // the process that served it may have just ended
+        if (server_ || deadline.has_passed()) throw;
+      }
+    }
   } catch (const Error& error) {
     throw InvalidArgument(
         fmt::format("the door at {} cannot be opened: {}; give all ranks another "
