@@ -8,7 +8,8 @@
 // connections and engines of its own.
 #pragma once
 
-#include <chrono>
+#include <optional>
+#include <string>
 
 #include "hocket/communicator.h"
 #include "hocket/group.h"
@@ -19,8 +20,8 @@ namespace hocket {
 struct AdmitOptions {
   // The most newcomers that are taken in; 0: none.
   int newcomers = 1;
-  // How long to wait until so many have come. 0: only those that wait already.
-  Duration patience = std::chrono::seconds(10);
+  // How long to wait until so many have come. 0: only those that wait already. Absent: 10 s.
+  std::optional<Duration> patience = {};
   // True: members keep their ranks in the world, and newcomers get the empty ones, then new ones. A
   // member whose rank is beyond the new size gets an empty one. False: members come first, in
   // order.

@@ -122,11 +122,10 @@ CommunicatorObject admit(CommunicatorObject& self,
                          nb::handle exclude_missing,
                          nb::handle allow_minority) {
   const auto read = [&] {
-    AdmitOptions options{.newcomers = integer_argument(newcomers, "newcomers"),
-                         .keep_ranks = flag_argument(keep_ranks, "keep_ranks"),
-                         .rebuild = rebuild_options(deadline, exclude_missing, allow_minority)};
-    if (const auto given = duration_argument(patience, "patience")) options.patience = *given;
-    return options;
+    return AdmitOptions{.newcomers = integer_argument(newcomers, "newcomers"),
+                        .patience = duration_argument(patience, "patience"),
+                        .keep_ranks = flag_argument(keep_ranks, "keep_ranks"),
+                        .rebuild = rebuild_options(deadline, exclude_missing, allow_minority)};
   };
   const AdmitOptions options = read_arguments(self, read, &refuse_rebuild);
   auto world =

@@ -235,16 +235,14 @@ int hocket_admit(hocket_comm* comm, const hocket_admit_options* options, hocket_
     const Refusal refuse = Refusal::of_rebuild(members.comm);
     if (next == nullptr) refuse("next is null; it takes the result");
     const hocket_admit_options o = hocket::capi::read(refuse, options, "hocket_admit_options");
-    hocket::AdmitOptions how{.newcomers = o.newcomers == 0 ? 1 : o.newcomers,
-                             .keep_ranks = o.close_up == 0,
-                             .rebuild = {.deadline = hocket::capi::duration(
-                                             refuse, o.deadline_ns, "options->deadline_ns"),
-                                         .exclude_missing = o.exclude_missing != 0,
-                                         .allow_minority = o.allow_minority != 0}};
-    if (const auto patience =
-            hocket::capi::duration(refuse, o.patience_ns, "options->patience_ns")) {
-      how.patience = *patience;
-    }
+    const hocket::AdmitOptions how{
+        .newcomers = o.newcomers == 0 ? 1 : o.newcomers,
+        .patience = hocket::capi::duration(refuse, o.patience_ns, "options->patience_ns"),
+        .keep_ranks = o.close_up == 0,
+        .rebuild = {
+            .deadline = hocket::capi::duration(refuse, o.deadline_ns, "options->deadline_ns"),
+            .exclude_missing = o.exclude_missing != 0,
+            .allow_minority = o.allow_minority != 0}};
     auto world = std::make_shared<hocket::World>(hocket::admit(members.comm, how));
     Communicator made = again(world->communicator());
     *next = new hocket_comm{.comm = std::move(made), .world = std::move(world)};
