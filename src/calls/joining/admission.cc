@@ -39,7 +39,7 @@ using base::Deadline;
 
 // Limit of one attempt. The store reports a rank that dies at once, so only a stopped one needs it.
 constexpr std::chrono::seconds kForAttempt{10};
-constexpr std::chrono::seconds kPatience{10};
+constexpr std::chrono::seconds kForNewcomers{10};
 // All members count alike, as each of them takes part in every commit.
 constexpr int kMostAttempts = 20;
 // Newcomers that wait already need this time to find a door that has just been opened.
@@ -127,7 +127,7 @@ class Admission {
         world_(members.impl()->world()),
         settings_(read_settings(world_->options(), make)),
         door_(std::static_pointer_cast<Door>(world_->door())),
-        patience_(Deadline::in(options.patience.value_or(kPatience))) {}
+        patience_(Deadline::in(options.patience.value_or(kForNewcomers))) {}
 
   World run();
 
@@ -301,7 +301,7 @@ std::string problem_of(const Communicator& members, const AdmitOptions& options)
     return fmt::format("newcomers is {}; give the most that are taken in, from 0",
                        options.newcomers);
   }
-  if (options.patience.value_or(kPatience) < Duration::zero())
+  if (options.patience.value_or(kForNewcomers) < Duration::zero())
     return "patience is negative; 0 takes in who waits already";
   return {};
 }
