@@ -158,7 +158,7 @@ MODULES = {
     "Messages": ["Received", "Envelope", "ANY_SOURCE", "ANY_TAG", "NULL_RANK"],
     "Memory and GPUs": ["SymmetricMemory", "GpuArray", "Context", "DevicePool", "PoolWorker"],
     "Meeting": ["Store", "StoreServer", "Bootstrap", "MPIBootstrap", "TorchBootstrap"],
-    "What became of ranks": ["RankCall", "Status"],
+    "What became of ranks": ["RankCall", "Status", "hand_over", "StopRequest"],
 }
 # Modules that have a heading of their own; hocket.torch and hocket.compat have pages.
 OF_THEIR_OWN = {
@@ -167,6 +167,8 @@ OF_THEIR_OWN = {
     "Products of matrices": "linalg",
     "Distributions": "distribution",
     "Sparse matrices": "sparse",
+    "Tasks": "futures",
+    "MPI": "mpi",
     "Streaming": "stream",
     "Tests": "testing",
 }

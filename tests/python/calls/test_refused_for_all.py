@@ -17,12 +17,13 @@ from hocket._keywords import names_of
 RANKS = 3
 #: Calls of one rank: no other rank waits for it in these.
 ALONE = {
-    "abort", "allow_pickle", "audit", "close", "deadline", "dump", "epoch", "exchange", "grid", "hosts", "is_member",
-    "last_calls", "name", "probe", "probe_now", "rank", "receives", "recent_calls", "recv", "recv_async",
-    "recv_object", "refuse", "send", "send_async", "send_object", "send_recv", "size", "status", "world_ranks",
+    "abort", "allow_pickle", "audit", "close", "deadline", "door", "dump", "epoch", "exchange", "grid", "hosts",
+    "is_member", "last_calls", "name", "newcomers", "probe", "probe_now", "rank", "receives", "recent_calls",
+    "recv", "recv_async", "recv_object", "refuse", "send", "send_async", "send_object", "send_recv", "size",
+    "status", "world_ranks",
 }  # fmt: skip
 #: Without arguments, and what is not one call.
-OTHERS = {"inter_node", "intra_node", "symmetric", "rebuild"}
+OTHERS = {"admit", "inter_node", "intra_node", "symmetric", "rebuild"}
 
 TWO = [2] * RANKS
 LARGE = 2**40
