@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <optional>
 
 #include "collectives.h"
@@ -36,6 +37,14 @@ Object object_of(int rank) {
                        Object::bytes(std::vector<std::byte>(500, std::byte(rank)))});
 }
 
+// Returns an array of this length, the same one for all calls.
+std::vector<float>& kept_array(std::size_t elements) {
+  static std::map<std::size_t, std::vector<float>> arrays;
+  std::vector<float>& array = arrays[elements];
+  array.resize(elements);
+  return array;
+}
+
 // Objects for a call, made before memory fails. A resource.
 struct Given {
   Arrays small{kRanks, kSmall}, large{kRanks, kLarge};
@@ -51,17 +60,10 @@ struct Given {
   Diagonal matrix;
   std::vector<SparseView> matrices = matrix.one_a_rank();
   std::vector<int> ranks{2, 0};
+  // The kernel copies these for so long that the owner, if it fails, has to wait for a copy.
+  std::vector<float>& long_share = kept_array(kLong);
+  std::vector<float>& long_whole = kept_array(kRanks * kLong);
 };
-
-// Arrays that the kernel copies for so long that the owner, if it fails, has to wait for a copy.
-std::vector<float>& long_share() {
-  static std::vector<float> share(kLong);
-  return share;
-}
-std::vector<float>& long_whole() {
-  static std::vector<float> whole(kRanks * kLong);
-  return whole;
-}
 
 struct Case {
   const char* name;
@@ -81,11 +83,11 @@ const std::vector<Case>& cases() {
          call.start().wait();
        }},
       {"gather_of_long_arrays",
-       [](C& c, G&) { c.gather(long_share(), long_whole(), {.root = 1}); }},
+       [](C& c, G& g) { c.gather(g.long_share, g.long_whole, {.root = 1}); }},
       {"scatter_of_long_arrays",
-       [](C& c, G&) { c.scatter(long_whole(), long_share(), {.root = 1}); }},
+       [](C& c, G& g) { c.scatter(g.long_whole, g.long_share, {.root = 1}); }},
       {"reduce_of_long_arrays",
-       [](C& c, G&) { c.reduce(long_whole(), long_whole(), {.root = 1}); }},
+       [](C& c, G& g) { c.reduce(g.long_whole, g.long_whole, {.root = 1}); }},
       {"all_gather_v", [](C& c, G& g) { c.all_gather_v(g.small.in_share(), g.small.out, {}); }},
       {"gather_v",
        [](C& c, G& g) { c.gather_v(g.small.in_share(), g.small.out, {}, {.root = 1}); }},
