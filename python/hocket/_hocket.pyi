@@ -249,7 +249,7 @@ class Communicator:
         To be called by all ranks that are left, as `rebuild`: after an error that ended this communicator,
         or at any time. It returns the communicator of a new world of members and newcomers. Fewer newcomers
         than asked for, and ranks that die meanwhile, are no error: see `size` and `newcomers`. This
-        communicator then is what `rebuild` returns, also if the call fails.
+        communicator has ended with it. If the call fails, it is what `rebuild` returns instead.
 
         Parameters
         ----------

@@ -128,8 +128,19 @@ CommunicatorObject admit(CommunicatorObject& self,
                         .rebuild = rebuild_options(deadline, exclude_missing, allow_minority)};
   };
   const AdmitOptions options = read_arguments(self, read, &refuse_rebuild);
-  auto world =
-      without_gil([&] { return std::make_shared<World>(hocket::admit(self.comm, options)); });
+  // Another thread may use the object meanwhile.
+  Communicator members(self.comm.impl());
+  std::shared_ptr<World> world;
+  try {
+    world = without_gil([&] {
+      auto made = std::make_shared<World>(hocket::admit(members, options));
+      const Communicator last(std::move(members));
+      return made;
+    });
+  } catch (...) {
+    self.comm = std::move(members);
+    throw;
+  }
   CommunicatorObject made{Communicator(world->communicator().impl()), std::move(world)};
   made.allows_pickle = self.allows_pickle;
   return made;
@@ -162,7 +173,7 @@ void bind_admission(CommunicatorClass& cls) {
 To be called by all ranks that are left, as `rebuild`: after an error that ended this communicator,
 or at any time. It returns the communicator of a new world of members and newcomers. Fewer newcomers
 than asked for, and ranks that die meanwhile, are no error: see `size` and `newcomers`. This
-communicator then is what `rebuild` returns, also if the call fails.
+communicator has ended with it. If the call fails, it is what `rebuild` returns instead.
 
 Parameters
 ----------

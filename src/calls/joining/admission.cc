@@ -24,7 +24,6 @@
 #include "calls/joining/meeting.h"
 #include "calls/world/communicator_impl.h"
 #include "calls/world/world.h"
-#include "foundation/base/hash.h"
 #include "foundation/base/limit.h"
 #include "foundation/base/log.h"
 #include "foundation/os/machine/host_identity.h"
@@ -96,16 +95,16 @@ AdmissionPlan to_plan(std::span<const std::byte> bytes) {
   return plan;
 }
 
-Bytes broadcast_bytes(Communicator& comm, Bytes bytes) {
+Bytes broadcast_bytes(Communicator& comm, Bytes bytes, Duration deadline) {
   std::uint64_t size = bytes.size();
-  comm.broadcast(std::span(&size, 1), {.root = 0});
+  comm.broadcast(std::span(&size, 1), {.root = 0, .deadline = deadline});
   bytes.resize(size);
-  comm.broadcast(std::span(bytes), {.root = 0});
+  comm.broadcast(std::span(bytes), {.root = 0, .deadline = deadline});
   return bytes;
 }
 
 bool are_on_one_host(Communicator& comm) {
-  const auto host = static_cast<std::int64_t>(base::hash_of(os::host_identity()) >> 1);
+  const std::int64_t host = hash_of_host();
   std::array<std::int64_t, 2> least{host, -host};
   comm.all_reduce(least, {.op = ReduceOp::kMin});
   return least[0] == -least[1];
@@ -133,7 +132,7 @@ class Admission {
 
  private:
   bool is_root() const { return members_.rank() == 0; }
-  void prepare_members();
+  Duration limit() const;
   AdmissionPlan agree();
   AdmissionPlan plan_attempt(bool one_host);
   std::vector<Door::Newcomer> call_newcomers();
@@ -152,7 +151,7 @@ class Admission {
 
 World Admission::run() {
   for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
-    prepare_members();
+    members_ = members_.rebuild(options_.rebuild);
     AdmissionPlan plan;
     std::string problem;
     std::optional<World> made;
@@ -178,13 +177,11 @@ World Admission::run() {
       "the members could not meet in a new world in {} attempts: {}", kMostAttempts, refusal_));
 }
 
-// Makes the communicator of the members that live. Its calls wait for the root, who may be patient.
-void Admission::prepare_members() {
-  members_ = members_.rebuild(options_.rebuild);
+// Returns the limit of the wait for the root, who may be patient.
+Duration Admission::limit() const {
   const Duration patience = patience_.left();
-  const Duration margin = std::chrono::seconds(30);
-  const Duration least = patience > kForever - margin ? kForever : patience + margin;
-  if (members_.deadline() < least) members_.set_deadline(least);
+  const Duration own = members_.deadline();
+  return patience > kForever - own ? kForever : patience + own;
 }
 
 AdmissionPlan Admission::agree() {
@@ -199,7 +196,7 @@ AdmissionPlan Admission::agree() {
       plan.problem = error.what();
     }
   }
-  plan = to_plan(broadcast_bytes(members_, is_root() ? to_bytes(plan) : Bytes{}));
+  plan = to_plan(broadcast_bytes(members_, is_root() ? to_bytes(plan) : Bytes{}, limit()));
   if (own) std::rethrow_exception(own);
   if (!plan.problem.empty()) {
     throw RendezvousError(fmt::format("rank 0 gave up admit: {}", plan.problem));
@@ -260,7 +257,7 @@ std::optional<World> Admission::carry_out(const AdmissionPlan& plan, std::string
     launch.trust_network = world_->launch().trust_network;
     InitOptions options = world_->options();
     options.timeout = kForAttempt;
-    options.deadline = world_->default_deadline();
+    options.deadline = members_.deadline();
     Hosting hosting{.door = door_};
     if (meeting_) hosting.server = std::move(meeting_->server);
     meeting_.reset();

@@ -33,11 +33,6 @@ std::string random_job() {
   return fmt::format("{:08x}{:07x}", source(), source() & 0xfffffff);
 }
 
-// Without the sign.
-std::int64_t hash_of_host() {
-  return static_cast<std::int64_t>(base::hash_of(os::host_identity()) >> 1);
-}
-
 // The error that this rank finds before any exchange; empty: none.
 std::string problem_of(const Bootstrap& bootstrap, const InitOptions& options) {
   const int rank = bootstrap.rank();
@@ -138,6 +133,10 @@ std::optional<StoreServer> serve(
 }
 
 }  // namespace
+
+std::int64_t hash_of_host() {
+  return static_cast<std::int64_t>(base::hash_of(os::host_identity()) >> 1);
+}
 
 OpenStore open_store(const std::string& address, int size, bool one_host, const Key& key) {
   std::string job = random_job();

@@ -1,6 +1,7 @@
 // Joins by a user's process group: from a Bootstrap to a place in a job.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -20,6 +21,9 @@ struct OpenStore {
 // address it is reachable within this host, or from the others. Throws RendezvousError and
 // InvalidArgument.
 OpenStore open_store(const std::string& address, int size, bool one_host, const Key& key);
+
+// Returns a number of this host, alike on all of its ranks and not negative.
+std::int64_t hash_of_host();
 
 // The common knowledge of ranks that have met by a bootstrap; rank 0 serves.
 struct Introduced {

@@ -131,3 +131,12 @@ def test_the_example_replaces_a_dead_rank(n, victim):
     job = run_job(n, example, "--kill", str(victim), before=("--keep-going",))
     assert job.returncode == 0, job.stdout
     assert f"{n} ranks found 2.99" in job.stdout, job.stdout
+
+
+def test_the_new_world_keeps_the_deadline_and_the_old_one_has_ended():
+    comm = hocket.init(rank=0, size=1)
+    comm.deadline = 77
+    made = comm.admit(0)
+    assert made.deadline == 77 and made.barrier() is None
+    with pytest.raises(hocket.InvalidArgument, match="rebuilt"):
+        comm.rebuild()
