@@ -130,7 +130,7 @@ class Bare final : public Library {
 
  private:
   Place& mine() const { return places_[rank_]; }
-  void wait_for_all(Word Place::*word, std::uint64_t least) const {
+  void wait_for_all(Word Place::* word, std::uint64_t least) const {
     for (std::size_t rank = 0; rank < ranks_; ++rank) wait_for(places_[rank].*word, least);
   }
 

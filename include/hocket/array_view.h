@@ -46,18 +46,16 @@ constexpr void require_lasting() {
 }
 // A contiguous range that is not itself a view of this header.
 template <typename R>
-concept ContiguousRange =
-    std::ranges::contiguous_range<R> && std::ranges::sized_range<R> && !requires {
-  typename std::remove_cvref_t<R>::IsArrayView;
-};
+concept ContiguousRange = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> &&
+                          !requires { typename std::remove_cvref_t<R>::IsArrayView; };
 template <typename R>
 concept ConstRange = ContiguousRange<R> &&
-    std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<R>>>;
+                     std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<R>>>;
 template <typename R>
 concept MutableRange = ContiguousRange<R> && !ConstRange<R>;
 template <typename A, typename View, typename Not>
 concept ConvertsTo = !ContiguousRange<A> && !std::same_as<std::remove_cvref_t<A>, Not> &&
-    std::convertible_to<A, View>;
+                     std::convertible_to<A, View>;
 
 // The types below are often passed by mistake: they are not arrays.
 template <typename R>
@@ -66,7 +64,7 @@ template <typename P>
 concept Pointer = std::is_pointer_v<P> || std::is_null_pointer_v<P>;
 template <typename N>
 concept Number = std::floating_point<N> || std::same_as<N, std::complex<float>> ||
-    std::same_as<N, std::complex<double>>;
+                 std::same_as<N, std::complex<double>>;
 }  // namespace detail
 
 // The default number of a GPU: the driver is asked which GPU the address belongs to.
@@ -250,16 +248,15 @@ class TypedArrayView : public ArrayView {
 };
 // The argument of a call that takes one array: the array is writable, or it is read-only.
 template <typename A>
-concept WritableArray = std::convertible_to<A, ArrayView> &&
-    (!ContiguousRange<A> || std::ranges::borrowed_range<A>);
+concept WritableArray =
+    std::convertible_to<A, ArrayView> && (!ContiguousRange<A> || std::ranges::borrowed_range<A>);
 template <typename A>
 concept ReadOnlyArray = std::convertible_to<A, BorrowedView> && !std::convertible_to<A, ArrayView>;
 // Plain data that is no array of a known element type. Messages move it as bytes.
 template <typename R>
 concept PlainRange =
     ContiguousRange<R> && std::is_trivially_copyable_v<std::ranges::range_value_t<R>> &&
-    !Element<std::ranges::range_value_t<R>> &&
-    !Pointer<std::ranges::range_value_t<R>>;
+    !Element<std::ranges::range_value_t<R>> && !Pointer<std::ranges::range_value_t<R>>;
 template <PlainRange R>
 ConstArrayView as_bytes(const R& range) noexcept {
   return std::as_bytes(std::span(std::ranges::data(range), std::ranges::size(range)));

@@ -378,8 +378,10 @@ class [[nodiscard("dropped, it is destroyed at once: the others call it in vain"
                     ArrayView out,
                     Parts out_parts = {},
                     const CallOptions& = {});
-  Work all_gather_v_async(
-      BorrowedView in, ArrayView out, Parts parts = {}, const CallOptions& = {});
+  Work all_gather_v_async(BorrowedView in,
+                          ArrayView out,
+                          Parts parts = {},
+                          const CallOptions& = {});
   Work gather_v_async(BorrowedView in, ArrayView out, Parts parts = {}, const RootOptions& = {});
   Work scatter_v_async(BorrowedView in, Parts parts, ArrayView out, const RootOptions& = {});
   Work all_to_all_v_async(BorrowedView in,
@@ -434,15 +436,15 @@ class [[nodiscard("dropped, it is destroyed at once: the others call it in vain"
     send(detail::as_bytes(in), destination, options);
   }
   template <detail::PlainRange R>
-  Work send_async(R && in, int destination, const MessageOptions& options = {}) {
+  Work send_async(R&& in, int destination, const MessageOptions& options = {}) {
     return send_async(detail::as_lasting_bytes<R>(in), destination, options);
   }
   template <detail::PlainRange R>
-  Received recv(R && out, int source, const MessageOptions& options = {}) {
+  Received recv(R&& out, int source, const MessageOptions& options = {}) {
     return in_elements<R>(recv(detail::as_writable_bytes<R>(out), source, options));
   }
   template <detail::PlainRange R>
-  Work recv_async(R && out, int source, const MessageOptions& options = {}) {
+  Work recv_async(R&& out, int source, const MessageOptions& options = {}) {
     return recv_async(detail::as_writable_bytes<R>(out), source, options);
   }
   template <detail::PlainRange In, detail::PlainRange Out>

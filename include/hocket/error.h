@@ -97,9 +97,10 @@ class DeadlineExceeded : public Error {
   std::vector<RankCall> calls_;
 };
 
-// Ranks of one host wait for each other in blocking calls on one communicator, and nothing is on its
-// way that could end one of these calls. A longer deadline would not help, so the error comes before
-// one. `missing` has the ranks that wait, of the first 64; `calls` has their last known calls.
+// Ranks of one host wait for each other in blocking calls on one communicator, and nothing is on
+// its way that could end one of these calls. A longer deadline would not help, so the error comes
+// before one. `missing` has the ranks that wait, of the first 64; `calls` has their last known
+// calls.
 class DeadlockError : public DeadlineExceeded {
  public:
   using DeadlineExceeded::DeadlineExceeded;

@@ -27,7 +27,8 @@
 #include "hocket/trace.h"
 #include "hocket/types.h"
 #include "hocket/work.h"
-// Arrays that are spread over ranks. A library that was built with HOCKET_ARRAYS=OFF has none of them.
+// Arrays that are spread over ranks. A library that was built with HOCKET_ARRAYS=OFF has none of
+// them.
 #if __has_include("hocket/distribution.h")
 #include "hocket/device_pool.h"
 #include "hocket/distribution.h"

@@ -78,10 +78,10 @@ struct MatmulFactor {
   constexpr MatmulFactor(double real_part, double imag_part = 0) noexcept  // NOLINT: as the number
       : real(real_part), imag(imag_part) {}
   template <typename T>
-  requires requires(const T& number) {
-    { number.real() } -> std::convertible_to<double>;
-    { number.imag() } -> std::convertible_to<double>;
-  }
+    requires requires(const T& number) {
+      { number.real() } -> std::convertible_to<double>;
+      { number.imag() } -> std::convertible_to<double>;
+    }
   constexpr MatmulFactor(const T& number) noexcept  // NOLINT: as the number
       : real(number.real()), imag(number.imag()) {}
 

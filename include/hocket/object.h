@@ -82,13 +82,14 @@ class Object {
   Object& operator=(Object other) noexcept;
   Object(bool value) noexcept;
   template <std::integral T>
-  requires(!std::same_as<T, bool> && sizeof(T) <= 8) Object(T value)
+    requires(!std::same_as<T, bool> && sizeof(T) <= 8)
+  Object(T value)
       : Object(std::in_range<std::int64_t>(value)
                    ? signed_integer(static_cast<std::int64_t>(value))
                    : unsigned_integer(static_cast<std::uint64_t>(value))) {}
   template <std::floating_point T>
-  requires(sizeof(T) <= 8) Object(T value)
-  noexcept : Object(real(static_cast<double>(value))) {}
+    requires(sizeof(T) <= 8)
+  Object(T value) noexcept : Object(real(static_cast<double>(value))) {}
   Object(std::complex<double> value) noexcept;
   Object(std::string text);
   Object(std::string_view text);

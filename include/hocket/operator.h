@@ -89,7 +89,7 @@ Operator operator_of(const T& (&function)(const T&, const T&)) noexcept {
   return operator_of<T, const T&(const T&, const T&)>(function);
 }
 template <Element T, std::invocable<T, T> F>
-requires(detail::Stateless<F>)
+  requires(detail::Stateless<F>)
 Operator operator_of(const F&&) noexcept {
   const auto combine = [](void* left, const void* right, std::size_t count, void*) {
     F function;
@@ -98,12 +98,12 @@ Operator operator_of(const F&&) noexcept {
   return {.combine = combine, .dtype = dtype_of<T>};
 }
 template <Element T, std::invocable<T, T> F>
-requires(std::is_pointer_v<F>)
+  requires(std::is_pointer_v<F>)
 Operator operator_of(const F&& function) noexcept {
   return operator_of<T>(*function);
 }
 template <Element T, std::invocable<T, T> F>
-requires(!detail::Stateless<F> && !std::is_pointer_v<F>)
+  requires(!detail::Stateless<F> && !std::is_pointer_v<F>)
 Operator operator_of(const F&&) = delete;  // hocket: it must outlive the call: give it a name
 
 struct OperatorOptions {

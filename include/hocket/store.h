@@ -146,7 +146,7 @@ struct StoreClientOptions {
   StoreRole role = StoreRole::kMember;
   // for connecting, with retries while no server answers
   Duration timeout = std::chrono::seconds(300);
-  bool trust_network = false;                    // no key and no encryption between hosts
+  bool trust_network = false;  // no key and no encryption between hosts
 };
 
 // Connects to a StoreServer.

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "arguments.h"
-#include "hocket/error.h"
 #include "communicator_object.h"
+#include "hocket/error.h"
 
 namespace hocket::python {
 namespace {

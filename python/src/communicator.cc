@@ -103,7 +103,8 @@ void bind_facts(CommunicatorClass& cls) {
       [](const CommunicatorObject& s) { return to_tuple(s.comm.hosts()); },
       nb::sig("def hosts(self) -> tuple[int, ...]"),
       "The number, from 0, of the host of each member, in order.");
-  cls.def("__repr__", [](const CommunicatorObject& s) { return to_text(repr(s)); }, nb::lock_self());
+  cls.def(
+      "__repr__", [](const CommunicatorObject& s) { return to_text(repr(s)); }, nb::lock_self());
 }
 
 RebuildOptions rebuild_options(nb::handle deadline,

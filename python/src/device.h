@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "hocket/gpu.h"
 #include "communicator_object.h"
+#include "hocket/gpu.h"
 
 namespace hocket::python {
 

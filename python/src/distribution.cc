@@ -150,7 +150,11 @@ void bind_distribution(nb::module_& module) {
               "fortran: bool, deadline: Timeout = None) -> None"));
   cls.def(
       "move",
-      [](Redistribution& self, CommunicatorObject& owner, nb::handle x, nb::handle out, bool fortran) {
+      [](Redistribution& self,
+         CommunicatorObject& owner,
+         nb::handle x,
+         nb::handle out,
+         bool fortran) {
         Array in, result;
         read_arguments(owner, [&] {
           in = read_array(x, "x");

@@ -14,8 +14,8 @@
 #include <optional>
 #include <utility>
 
-#include "hocket/error.h"
 #include "communicator_object.h"
+#include "hocket/error.h"
 
 namespace hocket::python {
 namespace {
@@ -195,8 +195,7 @@ void bind_endings(nb::module_& module) {
           [](Handle& h) { return h.endings->descriptor(); },
           nb::sig("def fileno(self) -> int"),
           "A descriptor that can be read from while `take` has something to give. For polling.")
-      .def(
-          "close", [](Handle& h) { h.endings->close(); }, nb::sig("def close(self) -> None"));
+      .def("close", [](Handle& h) { h.endings->close(); }, nb::sig("def close(self) -> None"));
 }
 
 }  // namespace hocket::python

@@ -23,8 +23,11 @@ struct ExtremesPlan {
   }
 };
 
-ExtremesPlan read(
-    CommunicatorObject& self, nb::handle x, nb::handle index, nb::handle deadline, nb::handle stream) {
+ExtremesPlan read(CommunicatorObject& self,
+                  nb::handle x,
+                  nb::handle index,
+                  nb::handle deadline,
+                  nb::handle stream) {
   return read_arguments(self, [&] {
     ExtremesPlan plan{.in = read_array(x, "x")};
     plan.options.deadline = duration_argument(deadline, "deadline");

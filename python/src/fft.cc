@@ -27,15 +27,14 @@ void bind_fft(nb::module_& module) {
          std::optional<int> gpu,
          nb::handle deadline) {
         const FftOptions options = read_arguments(owner, [&] {
-          return FftOptions{
-              .kind = static_cast<FftKind>(kind),
-              .precision = is_double ? DType::kFloat64 : DType::kFloat32,
-              .axes = axes,
-              .norm = static_cast<FftNorm>(norm),
-              .planning = measured ? FftPlanning::kMeasured : FftPlanning::kEstimated,
-              .gpu = gpu,
-              .library_folders = gpu ? library_folders() : std::vector<std::string>(),
-              .deadline = duration_argument(deadline, "deadline")};
+          return FftOptions{.kind = static_cast<FftKind>(kind),
+                            .precision = is_double ? DType::kFloat64 : DType::kFloat32,
+                            .axes = axes,
+                            .norm = static_cast<FftNorm>(norm),
+                            .planning = measured ? FftPlanning::kMeasured : FftPlanning::kEstimated,
+                            .gpu = gpu,
+                            .library_folders = gpu ? library_folders() : std::vector<std::string>(),
+                            .deadline = duration_argument(deadline, "deadline")};
         });
         without_gil([&] {
           new (self) Fft(owner.comm,

@@ -4,10 +4,10 @@
 #include <string>
 #include <string_view>
 
+#include "communicator_object.h"
 #include "device.h"
 #include "hocket/error.h"
 #include "hocket/gpu.h"
-#include "communicator_object.h"
 
 namespace hocket::python {
 namespace {

@@ -16,8 +16,8 @@
 #include <utility>
 
 #include "arguments.h"
-#include "hocket/compression.h"
 #include "communicator_object.h"
+#include "hocket/compression.h"
 
 namespace hocket::python {
 namespace {
@@ -96,8 +96,8 @@ constexpr std::string_view kOfOneRank[] = {"abort",
 
 // Null, too, where its `__init__` has not been called.
 CommunicatorObject* seat_of(nb::handle self) {
-  const bool is_ours = nb::isinstance<CommunicatorObject>(self) || nb::isinstance<Symmetric>(self) ||
-                       nb::isinstance<PreparedHandle>(self);
+  const bool is_ours = nb::isinstance<CommunicatorObject>(self) ||
+                       nb::isinstance<Symmetric>(self) || nb::isinstance<PreparedHandle>(self);
   if (!is_ours || !nb::inst_ready(self)) return nullptr;
   if (nb::isinstance<CommunicatorObject>(self)) return &nb::cast<CommunicatorObject&>(self);
   if (nb::isinstance<Symmetric>(self)) return &nb::cast<Symmetric&>(self).self;

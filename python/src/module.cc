@@ -2,10 +2,10 @@
 #include <nanobind/nanobind.h>
 
 #include "array.h"
+#include "communicator_object.h"
 #include "errors.h"
 #include "immutable.h"
 #include "keywords.h"
-#include "communicator_object.h"
 
 namespace nb = nanobind;
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <utility>
 
+#include "communicator_object.h"
 #include "errors.h"
 #include "hocket/error.h"
-#include "communicator_object.h"
 
 namespace hocket::python {
 namespace {

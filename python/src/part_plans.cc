@@ -135,8 +135,11 @@ Counts read_sent(Plan<Options>& plan, nb::handle x, nb::handle counts, int size,
 
 }  // namespace
 
-Plan<CallOptions> plan_all_gather_v(
-    CommunicatorObject& self, nb::handle x, nb::handle out, nb::handle counts, nb::handle deadline) {
+Plan<CallOptions> plan_all_gather_v(CommunicatorObject& self,
+                                    nb::handle x,
+                                    nb::handle out,
+                                    nb::handle counts,
+                                    nb::handle deadline) {
   Plan<CallOptions> plan;
   Rows rows;
   Counts all = read_arguments(self, [&] {

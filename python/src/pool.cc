@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "arguments.h"
+#include "communicator_object.h"
 #include "hocket/device_pool.h"
 #include "hocket/error.h"
-#include "communicator_object.h"
 
 namespace hocket::python {
 namespace {
@@ -180,7 +180,8 @@ auto read_across(nb::handle across, F&& read) {
   try {
     return read();
   } catch (...) {
-    if (nb::isinstance<CommunicatorObject>(across)) announce_refusal(nb::cast<CommunicatorObject&>(across));
+    if (nb::isinstance<CommunicatorObject>(across))
+      announce_refusal(nb::cast<CommunicatorObject&>(across));
     throw;
   }
 }

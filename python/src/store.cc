@@ -9,8 +9,8 @@
 #include <string>
 
 #include "arguments.h"
-#include "hocket/error.h"
 #include "communicator_object.h"
+#include "hocket/error.h"
 
 namespace hocket::python {
 namespace {

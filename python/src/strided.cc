@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "communicator_object.h"
 #include "hocket/error.h"
 #include "immutable.h"
-#include "communicator_object.h"
 
 namespace hocket::python {
 namespace {

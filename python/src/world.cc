@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "bootstrap.h"
+#include "communicator_object.h"
 #include "device.h"
 #include "hocket/error.h"
 #include "hocket/exit.h"
@@ -22,7 +23,6 @@
 #include "hocket/machine.h"
 #include "hocket/run_clock.h"
 #include "hocket/store.h"
-#include "communicator_object.h"
 
 namespace hocket::python {
 
@@ -310,8 +310,7 @@ void bind_world(nb::module_& module) {
       },
       arg("why"),
       nb::sig("def _tell_end(why: str) -> None"));
-  module.def(
-      "_begin_end", [] { ends() = true; }, nb::sig("def _begin_end() -> None"));
+  module.def("_begin_end", [] { ends() = true; }, nb::sig("def _begin_end() -> None"));
   module.def(
       "_finish_calls",
       [] { return without_gil([] { return finish_calls(); }); },

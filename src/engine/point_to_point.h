@@ -25,7 +25,7 @@ struct Envelope {
   Tag tag = kCollectiveTag;
   DType dtype = DType::kUInt8;
   MemoryOrder order = MemoryOrder::kAny;
-  std::uint64_t count = 0;      // elements
+  std::uint64_t count = 0;  // elements
   // These are not sent. For a receive: the message may have fewer elements, or more, of which the
   // first ones are stored.
   bool allows_shorter = false;

@@ -46,8 +46,8 @@ enum class Distance : std::uint8_t { kNowhere, kProcess, kHost, kHosts };
 struct JobSite {
   int rank = 0;
   int size = 1;
-  std::string launcher;   // as in LaunchInfo
-  std::string interface;  // network interface to other hosts; empty: the library chooses
+  std::string launcher;              // as in LaunchInfo
+  std::string interface;             // network interface to other hosts; empty: the library chooses
   base::PortRange ports = {};        // on which it may listen
   bool is_interface_chosen = false;  // by the user; else it is the way to the store
 };
@@ -137,8 +137,8 @@ class Provider {
   virtual std::optional<hocket::Engine> probe(const Machine& machine) const = 0;
 
   // --- The job ----------------------------------------------------------------------------------
-  // Reads its settings by name, with foundation/base/config.h. Throws InvalidArgument for a bad value. It
-  // starts and loads nothing.
+  // Reads its settings by name, with foundation/base/config.h. Throws InvalidArgument for a bad
+  // value. It starts and loads nothing.
   virtual void configure() {}
   // Returns whether its ranks exchange facts. If not, `join` and `meet` are not called.
   virtual bool introduces() const noexcept { return false; }

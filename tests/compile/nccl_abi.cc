@@ -35,7 +35,8 @@ static_assert(sizeof(ours::NcclUniqueId) == sizeof(ncclUniqueId));
 static_assert(sizeof(ours::CommConfig) <= sizeof(ncclConfig_t));
 static_assert(offsetof(ours::CommConfig, magic) == offsetof(ncclConfig_t, magic));
 static_assert(offsetof(ours::CommConfig, blocking) == offsetof(ncclConfig_t, blocking));
-static_assert(offsetof(ours::CommConfig, cga_cluster_size) == offsetof(ncclConfig_t, cgaClusterSize));
+static_assert(offsetof(ours::CommConfig, cga_cluster_size) ==
+              offsetof(ncclConfig_t, cgaClusterSize));
 static_assert(offsetof(ours::CommConfig, network) == offsetof(ncclConfig_t, netName));
 static_assert(offsetof(ours::CommConfig, share_resources) == offsetof(ncclConfig_t, splitShare));
 static_assert(NCCL_CONFIG_UNDEF_INT == ours::CommConfig{}.min_blocks);

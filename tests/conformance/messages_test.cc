@@ -206,7 +206,8 @@ TEST_P(Messages, AShorterReceiveTakesTheBeginning) {
     }
     for (std::uint64_t k = 0; k < 3 * kLengths.size(); ++k) {
       const std::size_t sent = kLengths[k / 3];
-      const std::size_t room = std::array{std::size_t{0}, sent / 2, sent == 0 ? 0 : sent - 1}[k % 3];
+      const std::size_t room =
+          std::array{std::size_t{0}, sent / 2, sent == 0 ? 0 : sent - 1}[k % 3];
       Words words(room + 1, kUntouched);
       Envelope wanted = envelope(1, 6, room);
       wanted.allows_longer = true;

@@ -32,7 +32,7 @@ constexpr std::uint64_t mix(std::uint64_t x) {
 
 template <typename T>
 concept SmallFloat = std::same_as<T, float16> || std::same_as<T, bfloat16> ||
-    std::same_as<T, float8_e4m3> || std::same_as<T, float8_e5m2>;
+                     std::same_as<T, float8_e4m3> || std::same_as<T, float8_e5m2>;
 template <typename T>
 concept Complex = std::same_as<T, std::complex<float>> || std::same_as<T, std::complex<double>>;
 

@@ -1,5 +1,5 @@
-// NVIDIA's management library as src/foundation/cuda/nvlink.cc needs it, for GPUs 1 to 9 at "0000:0N:00.0".
-// NVLink joins the GPUs with odd numbers.
+// NVIDIA's management library as src/foundation/cuda/nvlink.cc needs it, for GPUs 1 to 9 at
+// "0000:0N:00.0". NVLink joins the GPUs with odd numbers.
 #include <cstdint>
 #include <string_view>
 

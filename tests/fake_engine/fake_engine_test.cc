@@ -129,12 +129,10 @@ TEST(FakeEngine, WhatAnEngineHasNoCodeForIsCarriedByMessages) {
 
 TEST(FakeEngine, IsThereWhenAskedForAndNotElse) {
   const auto mail = std::make_shared<MailProvider>();
-  joining::run_threads(
-      2, [](Communicator& comm) { comm.barrier(); }, {}, with(mail));
+  joining::run_threads(2, [](Communicator& comm) { comm.barrier(); }, {}, with(mail));
   EXPECT_EQ(mail->groups(), 0);
   try {
-    run_threads(
-        2, [](Communicator&) {}, by("mail"));
+    run_threads(2, [](Communicator&) {}, by("mail"));
     ADD_FAILURE() << "the library's own list has it";
   } catch (const InvalidArgument& error) {
     EXPECT_NE(std::string(error.what()).find("there is no engine \"mail\""), std::string::npos);

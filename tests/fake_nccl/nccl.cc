@@ -230,8 +230,7 @@ NcclResult ncclAllReduce(const void* in,
                          RedOp op,
                          ncclComm* comm,
                          Stream stream) {
-  return reduce_pieces(
-      in, out, count, 0, type, op, [](int) { return true; }, comm, stream);
+  return reduce_pieces(in, out, count, 0, type, op, [](int) { return true; }, comm, stream);
 }
 NcclResult ncclReduce(const void* in,
                       void* out,
@@ -252,8 +251,7 @@ NcclResult ncclReduceScatter(const void* in,
                              ncclComm* comm,
                              Stream stream) {
   const std::size_t stride = count * size_of(type);
-  return reduce_pieces(
-      in, out, count, stride, type, op, [](int) { return true; }, comm, stream);
+  return reduce_pieces(in, out, count, stride, type, op, [](int) { return true; }, comm, stream);
 }
 NcclResult ncclBroadcast(const void* in,
                          void* out,

@@ -17,17 +17,51 @@ namespace {
 
 using namespace hocket;
 
-constexpr std::array kVariables{
-    "HOCKET_LOG", "HOCKET_DEADLINE", "HOCKET_ENGINES", "HOCKET_ALGORITHM", "HOCKET_SEGMENT_GIB",
-    "HOCKET_SILENCE", "HOCKET_INTERFACE", "HOCKET_UCX_BULK", "HOCKET_NVLINK_MULTICAST",
-    "HOCKET_RANK", "HOCKET_SIZE",
-    "HOCKET_LOCAL_RANK", "HOCKET_LOCAL_SIZE", "HOCKET_STORE", "HOCKET_JOB", "RANK", "WORLD_SIZE",
-    "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT",
-    "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "PMIX_NAMESPACE",
-    "PMI_RANK", "PMI_SIZE", "PMI_FD", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "SLURM_JOB_ID",
-    "SLURM_STEP_ID", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID",
-    "SLURM_NODEID", "SLURM_TASKS_PER_NODE", "SLURM_STEP_TASKS_PER_NODE", "SLURM_RESTART_COUNT",
-    "HOCKET_UCX_GPUS", "HOCKET_MPI_GPUS", "HOCKET_WARN", "HOCKET_PORTS"};
+constexpr std::array kVariables{"HOCKET_LOG",
+                                "HOCKET_DEADLINE",
+                                "HOCKET_ENGINES",
+                                "HOCKET_ALGORITHM",
+                                "HOCKET_SEGMENT_GIB",
+                                "HOCKET_SILENCE",
+                                "HOCKET_INTERFACE",
+                                "HOCKET_UCX_BULK",
+                                "HOCKET_NVLINK_MULTICAST",
+                                "HOCKET_RANK",
+                                "HOCKET_SIZE",
+                                "HOCKET_LOCAL_RANK",
+                                "HOCKET_LOCAL_SIZE",
+                                "HOCKET_STORE",
+                                "HOCKET_JOB",
+                                "RANK",
+                                "WORLD_SIZE",
+                                "LOCAL_RANK",
+                                "LOCAL_WORLD_SIZE",
+                                "MASTER_ADDR",
+                                "MASTER_PORT",
+                                "TORCHELASTIC_RESTART_COUNT",
+                                "OMPI_COMM_WORLD_RANK",
+                                "OMPI_COMM_WORLD_SIZE",
+                                "OMPI_COMM_WORLD_LOCAL_SIZE",
+                                "PMIX_NAMESPACE",
+                                "PMI_RANK",
+                                "PMI_SIZE",
+                                "PMI_FD",
+                                "MPI_LOCALRANKID",
+                                "MPI_LOCALNRANKS",
+                                "SLURM_JOB_ID",
+                                "SLURM_STEP_ID",
+                                "SLURM_PROCID",
+                                "SLURM_NTASKS",
+                                "SLURM_STEP_NUM_TASKS",
+                                "SLURM_LOCALID",
+                                "SLURM_NODEID",
+                                "SLURM_TASKS_PER_NODE",
+                                "SLURM_STEP_TASKS_PER_NODE",
+                                "SLURM_RESTART_COUNT",
+                                "HOCKET_UCX_GPUS",
+                                "HOCKET_MPI_GPUS",
+                                "HOCKET_WARN",
+                                "HOCKET_PORTS"};
 
 void require(bool holds) {
   if (!holds) std::abort();
@@ -67,9 +101,8 @@ void read_config() {
 
 // As engines read theirs.
 void read_engines_settings() {
-  refused_or_read([] {
-    require(base::environment_word("HOCKET_UCX_BULK", {"auto", "pieces", "direct"}) < 3);
-  });
+  refused_or_read(
+      [] { require(base::environment_word("HOCKET_UCX_BULK", {"auto", "pieces", "direct"}) < 3); });
   for (const char* variable : {"HOCKET_UCX_GPUS", "HOCKET_MPI_GPUS"}) {
     refused_or_read(
         [&] { require(base::environment_word(variable, {"never", "auto", "always"}) < 3); });

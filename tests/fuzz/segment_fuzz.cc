@@ -1,6 +1,6 @@
 // A job's segment as an onlooker reads it (`hocket top`), with anything in it: what is read ends in
-// values that keep their bounds. An input is changes of a good segment, four bytes each: which part,
-// where in it (two bytes), and what stands there then.
+// values that keep their bounds. An input is changes of a good segment, four bytes each: which
+// part, where in it (two bytes), and what stands there then.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -39,8 +39,7 @@ struct GoodSegment {
     host = std::make_unique<control::HostControl>(segment, 0);
     live::lay_out_desk(*host);
     host->arrive(0);
-    const std::uint64_t block =
-        host->allocate(control::GroupControl::bytes(3), std::array{0, 1});
+    const std::uint64_t block = host->allocate(control::GroupControl::bytes(3), std::array{0, 1});
     control::GroupControl::format(host->at(block), kPlaces);
     control::GroupControl group(*host, host->at(block), 0, kPlaces);
     for (std::uint64_t call = 1; call <= 40; ++call) {

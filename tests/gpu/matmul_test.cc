@@ -310,11 +310,8 @@ TEST_F(MatmulOnGpus, WhatDoesNotFitIsRefusedByAll) {
     const bool is_last = seat.comm.rank() == 1;
     MatmulOptions options;
     if (is_last) options.gpu = seat.device->ordinal();
-    expect(
-        [&] {
-          Matmul(seat.comm, {4, 4, 4}, rows, rows, rows, options);
-        },
-        "memory (a GPU's or the host's)");
+    expect([&] { Matmul(seat.comm, {4, 4, 4}, rows, rows, rows, options); },
+           "memory (a GPU's or the host's)");
     options.gpu = seat.device->ordinal();
     Matmul product(seat.comm, {4, 4, 4}, rows, rows, rows, options);
     std::vector<double> host(8, 1);

@@ -1,5 +1,5 @@
-// Calls of MPI's standard interface, area by area, on any number of ranks. Expected values differ for
-// each rank and place.
+// Calls of MPI's standard interface, area by area, on any number of ranks. Expected values differ
+// for each rank and place.
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,17 @@ static void test_messages(void) {
   const int right = (rank + 1) % size, left = (rank + size - 1) % size;
   int sent[3] = {rank, rank * 10, rank * 100}, got[4] = {-1, -1, -1, -1}, count = 0;
   MPI_Status status;
-  CHECK(MPI_Sendrecv(sent, 3, MPI_INT, right, 7, got, 4, MPI_INT, left, MPI_ANY_TAG, MPI_COMM_WORLD,
+  CHECK(MPI_Sendrecv(sent,
+                     3,
+                     MPI_INT,
+                     right,
+                     7,
+                     got,
+                     4,
+                     MPI_INT,
+                     left,
+                     MPI_ANY_TAG,
+                     MPI_COMM_WORLD,
                      &status) == MPI_SUCCESS);
   CHECK(got[0] == left && got[1] == left * 10 && got[2] == left * 100 && got[3] == -1);
   CHECK(status.MPI_SOURCE == left && status.MPI_TAG == 7);
@@ -102,8 +112,8 @@ static void test_small_rooms(void) {
     MPI_Request request;
     MPI_Status status;
     sent[0] = rank * 100 + i;
-    CHECK((i < 8 ? MPI_Isend : MPI_Issend)(sent, length, MPI_INT, right, 13, MPI_COMM_WORLD,
-                                           &request) == MPI_SUCCESS);
+    CHECK((i < 8 ? MPI_Isend : MPI_Issend)(
+              sent, length, MPI_INT, right, 13, MPI_COMM_WORLD, &request) == MPI_SUCCESS);
     CHECK(error_class(MPI_Recv(got, room, MPI_INT, left, 13, MPI_COMM_WORLD, &status)) ==
           MPI_ERR_TRUNCATE);
     CHECK(MPI_Get_count(&status, MPI_INT, &count) == MPI_SUCCESS && count == room);
@@ -145,8 +155,9 @@ static void test_partitioned(void) {
   const int right = (rank + 1) % size, left = (rank + size - 1) % size;
   int sent[6], got[6], flag = 1;
   MPI_Request requests[2];
-  CHECK(MPI_Psend_init(sent, 3, 2, MPI_INT, right, 4, MPI_COMM_WORLD, MPI_INFO_NULL,
-                       &requests[0]) == MPI_SUCCESS);
+  CHECK(
+      MPI_Psend_init(sent, 3, 2, MPI_INT, right, 4, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[0]) ==
+      MPI_SUCCESS);
   CHECK(MPI_Precv_init(got, 3, 2, MPI_INT, left, 4, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[1]) ==
         MPI_SUCCESS);
   for (int round = 0; round < 3; ++round) {
@@ -240,8 +251,16 @@ static void test_collectives(void) {
   int mine[16];
   for (int i = 0; i <= rank; ++i) mine[i] = rank * 100 + i;
   MPI_Request request;
-  CHECK(MPI_Igatherv(mine, rank + 1, MPI_INT, gathered, counts, places, MPI_INT, size - 1,
-                     MPI_COMM_WORLD, &request) == MPI_SUCCESS);
+  CHECK(MPI_Igatherv(mine,
+                     rank + 1,
+                     MPI_INT,
+                     gathered,
+                     counts,
+                     places,
+                     MPI_INT,
+                     size - 1,
+                     MPI_COMM_WORLD,
+                     &request) == MPI_SUCCESS);
   CHECK(MPI_Wait(&request, MPI_STATUS_IGNORE) == MPI_SUCCESS);
   for (int i = 0; rank == size - 1 && i < size; ++i) {
     for (int k = 0; k <= i; ++k) CHECK(gathered[i * 8 + k] == i * 100 + k);
@@ -438,8 +457,8 @@ static void test_death(void) {
 
 int main(int argc, char** argv) {
   int provided = -1;
-  const int wanted = argc > 1 && strcmp(argv[1], "threads") == 0 ? MPI_THREAD_MULTIPLE
-                                                                 : MPI_THREAD_SINGLE;
+  const int wanted =
+      argc > 1 && strcmp(argv[1], "threads") == 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
   CHECK(MPI_Init_thread(&argc, &argv, wanted, &provided) == MPI_SUCCESS && provided == wanted);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);

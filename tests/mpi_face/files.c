@@ -1,5 +1,5 @@
-// Files of MPI's standard interface, on any number of ranks. The path is the first argument; with "death"
-// behind it, rank 1 dies before a collective call.
+// Files of MPI's standard interface, on any number of ranks. The path is the first argument; with
+// "death" behind it, rank 1 dies before a collective call.
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -156,8 +156,8 @@ static void test_external32(void) {
   OK(MPI_File_get_byte_offset(file, 2, &place));
   CHECK(place == 18);
   OK(MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL));
-  const unsigned char expected[22] = {0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 255, 255, 255, 254,
-                                      0, 0, 0, 0, 1, 2, 3, 4};
+  const unsigned char expected[22] = {0,   0,   0,   0, 0, 1, 0, 0, 0, 0, 255,
+                                      255, 255, 254, 0, 0, 0, 0, 1, 2, 3, 4};
   unsigned char bytes[30];
   OK(MPI_File_read_at(file, 0, bytes, 30, MPI_BYTE, &status));
   CHECK(counted(&status, MPI_BYTE) == 22 && memcmp(bytes, expected, 22) == 0);
@@ -293,7 +293,8 @@ static void test_errors(void) {
   OK(MPI_File_close(&file));
 }
 
-static int convert(void* user, MPI_Datatype type, int count, void* file, MPI_Offset place, void* extra) {
+static int convert(
+    void* user, MPI_Datatype type, int count, void* file, MPI_Offset place, void* extra) {
   (void)user, (void)type, (void)count, (void)file, (void)place, (void)extra;
   return MPI_SUCCESS;
 }
@@ -305,12 +306,13 @@ static int extent_of(MPI_Datatype type, MPI_Aint* extent, void* extra) {
 
 // A representation of the program that converts nothing is like the native one.
 static void test_representations(void) {
-  OK(MPI_Register_datarep("plain", MPI_CONVERSION_FN_NULL, MPI_CONVERSION_FN_NULL, extent_of, NULL));
+  OK(MPI_Register_datarep(
+      "plain", MPI_CONVERSION_FN_NULL, MPI_CONVERSION_FN_NULL, extent_of, NULL));
   OK(MPI_Register_datarep("other", convert, convert, extent_of, NULL));
   const char* const taken[] = {"plain", "other", "native", "external32"};
   for (int i = 0; i < 4; ++i) {
-    FAILS(MPI_Register_datarep(taken[i], MPI_CONVERSION_FN_NULL, MPI_CONVERSION_FN_NULL, extent_of,
-                               NULL),
+    FAILS(MPI_Register_datarep(
+              taken[i], MPI_CONVERSION_FN_NULL, MPI_CONVERSION_FN_NULL, extent_of, NULL),
           MPI_ERR_DUP_DATAREP);
   }
   MPI_File file = opened(MPI_MODE_RDWR);

@@ -31,7 +31,7 @@ static void* symbol(const char* name) {
 }
 #define NUMBER(name) (*(const int*)symbol(#name))
 #define HANDLE(name) (*(const Handle*)symbol(#name))
-#define CALL(name, types, ...) CHECK(((int(*) types)symbol(#name)) (__VA_ARGS__) == 0)
+#define CALL(name, types, ...) CHECK(((int(*) types)symbol(#name))(__VA_ARGS__) == 0)
 
 static void test_constants(void) {
   CHECK(NUMBER(mpiabi_version_major) == 2 && NUMBER(mpiabi_version_minor) >= 10);
@@ -50,10 +50,24 @@ static void test_statuses(void) {
   Handle requests[4];
   Status statuses[4], single;
   for (int k = 0; k < 2; ++k) {
-    CALL(MPIABI_Irecv, (void*, int, Handle, int, int, Handle, Handle*), got[k], 4, integer,
-         NUMBER(MPIABI_ANY_SOURCE), k + 5, world, &requests[k]);
-    CALL(MPIABI_Isend, (const void*, int, Handle, int, int, Handle, Handle*), sent[k], k + 2, integer,
-         right, k + 5, world, &requests[k + 2]);
+    CALL(MPIABI_Irecv,
+         (void*, int, Handle, int, int, Handle, Handle*),
+         got[k],
+         4,
+         integer,
+         NUMBER(MPIABI_ANY_SOURCE),
+         k + 5,
+         world,
+         &requests[k]);
+    CALL(MPIABI_Isend,
+         (const void*, int, Handle, int, int, Handle, Handle*),
+         sent[k],
+         k + 2,
+         integer,
+         right,
+         k + 5,
+         world,
+         &requests[k + 2]);
   }
   CALL(MPIABI_Waitall, (int, Handle*, Status*), 4, requests, statuses);
   for (int k = 0; k < 2; ++k) {
@@ -64,12 +78,34 @@ static void test_statuses(void) {
     CHECK(count == k + 2 && got[k][1] == (k == 0 ? left + 10 : left * 5));
   }
   CALL(MPIABI_Sendrecv,
-       (const void*, int, Handle, int, int, void*, int, Handle, int, int, Handle, Status*), sent[0], 3,
-       integer, right, 9, got[0], 4, integer, left, 9, world, &single);
+       (const void*, int, Handle, int, int, void*, int, Handle, int, int, Handle, Status*),
+       sent[0],
+       3,
+       integer,
+       right,
+       9,
+       got[0],
+       4,
+       integer,
+       left,
+       9,
+       world,
+       &single);
   CHECK(single.MPI_SOURCE == left && single.MPI_TAG == 9 && got[0][2] == left + 20);
   CALL(MPIABI_Sendrecv,
-       (const void*, int, Handle, int, int, void*, int, Handle, int, int, Handle, Status*), sent[1], 3,
-       integer, right, 9, got[0], 4, integer, left, 9, world, NULL);
+       (const void*, int, Handle, int, int, void*, int, Handle, int, int, Handle, Status*),
+       sent[1],
+       3,
+       integer,
+       right,
+       9,
+       got[0],
+       4,
+       integer,
+       left,
+       9,
+       world,
+       NULL);
   CHECK(got[0][2] == left * 7);
 
   int fortran[sizeof(Status) / sizeof(int)], elements = -1;
@@ -98,8 +134,13 @@ static void test_generalized_requests(void) {
   Handle request;
   Status status;
   int state = rank + 40, count = 0;
-  CALL(MPIABI_Grequest_start, (int (*)(void*, Status*), int (*)(void*), int (*)(void*, int), void*, Handle*),
-       query, release, cancel, &state, &request);
+  CALL(MPIABI_Grequest_start,
+       (int (*)(void*, Status*), int (*)(void*), int (*)(void*, int), void*, Handle*),
+       query,
+       release,
+       cancel,
+       &state,
+       &request);
   CALL(MPIABI_Grequest_complete, (Handle), request);
   CALL(MPIABI_Wait, (Handle*, Status*), &request, &status);
   CALL(MPIABI_Get_count, (const Status*, Handle, int*), &status, HANDLE(MPIABI_INT), &count);
@@ -112,8 +153,14 @@ static void test_collectives(void) {
   CALL(MPIABI_Comm_split, (Handle, int, int, Handle*), HANDLE(MPIABI_COMM_WORLD), 0, -rank, &comm);
   const int number = ((int (*)(Handle))symbol("MPIABI_Comm_c2f"))(comm);
   CHECK(((Handle (*)(int))symbol("MPIABI_Comm_f2c"))(number) == comm);
-  CALL(MPIABI_Allreduce, (const void*, void*, int, Handle, Handle, Handle), own, sum, 2,
-       HANDLE(MPIABI_DOUBLE), HANDLE(MPIABI_SUM), comm);
+  CALL(MPIABI_Allreduce,
+       (const void*, void*, int, Handle, Handle, Handle),
+       own,
+       sum,
+       2,
+       HANDLE(MPIABI_DOUBLE),
+       HANDLE(MPIABI_SUM),
+       comm);
   CHECK(sum[0] == size * (size - 1) / 2.0 + size * 0.5 && sum[1] == size * (size - 1.0));
   CALL(MPIABI_Comm_free, (Handle*), &comm);
 
@@ -122,8 +169,13 @@ static void test_collectives(void) {
   const intptr_t places[2] = {0, 8};
   const Handle types[2] = {HANDLE(MPIABI_INT), HANDLE(MPIABI_DOUBLE)};
   int bytes = 0;
-  CALL(MPIABI_Type_struct, (int, const int*, const intptr_t*, const Handle*, Handle*), 2, lengths, places,
-       types, &pair);
+  CALL(MPIABI_Type_struct,
+       (int, const int*, const intptr_t*, const Handle*, Handle*),
+       2,
+       lengths,
+       places,
+       types,
+       &pair);
   CALL(MPIABI_Type_size, (Handle, int*), pair, &bytes);
   CHECK(bytes == 12);
 }
@@ -133,7 +185,12 @@ int main(void) {
   if (library == NULL) fprintf(stderr, "%s\n", dlerror());
   CHECK(library != NULL);
   int level = -1;
-  CALL(MPIABI_Init_thread, (int*, char***, int, int*), NULL, NULL, NUMBER(MPIABI_THREAD_MULTIPLE), &level);
+  CALL(MPIABI_Init_thread,
+       (int*, char***, int, int*),
+       NULL,
+       NULL,
+       NUMBER(MPIABI_THREAD_MULTIPLE),
+       &level);
   CHECK(level == NUMBER(MPIABI_THREAD_MULTIPLE));
   CALL(MPIABI_Comm_rank, (Handle, int*), HANDLE(MPIABI_COMM_WORLD), &rank);
   CALL(MPIABI_Comm_size, (Handle, int*), HANDLE(MPIABI_COMM_WORLD), &size);

@@ -270,7 +270,9 @@ TEST(Fork, AfterInitIsRefusedAndHarmless) {
         const int wrong = in_child(*world, array, work);
         if (end == End::kAtOnce) _exit(wrong);
         if (end == End::kExit) exit(wrong);
-        { Work ended = std::move(work); }
+        {
+          Work ended = std::move(work);
+        }
         world.reset();
         exit(wrong);
       }

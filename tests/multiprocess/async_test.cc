@@ -234,9 +234,7 @@ void refuse_calls_of_callbacks(bool has_ended) {
         [&](Work&) { static_cast<void>(comm.rebuild()); },
         [&](Work& pending) { pending.wait(); },
         [&](Work& pending) { static_cast<void>(pending.wait_for(std::chrono::seconds(5))); },
-        [&](Work& pending) {
-          static_cast<void>(wait_any({&pending, 1}));
-        },
+        [&](Work& pending) { static_cast<void>(wait_any({&pending, 1})); },
         [&](Work&) { comm.close(); },
     };
     int round = 0;

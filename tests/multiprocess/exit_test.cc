@@ -212,7 +212,10 @@ const std::vector<Ending>& endings() {
        [](World&) { tell_end("is lost"), exit(0); },
        "ended in good order"},
       {"a reason, and exit(4)", [](World&) { tell_end("is lost"), exit(4); }, "exit status 4"},
-      {"a reason, and _exit", [](World&) { tell_end("ran out of fuel"), _exit(1); }, "ran out of", true},
+      {"a reason, and _exit",
+       [](World&) { tell_end("ran out of fuel"), _exit(1); },
+       "ran out of",
+       true},
       {"close at exit", [](World& w) { w.leave_at_exit(), w.close(), exit(5); }, "exit status 5"},
       {"_exit", [](World&) { _exit(6); }, "exited with code 6 and without leaving the job", true},
       {"SIGABRT", [](World&) { abort(); }, "was killed by signal 6 (SIGABRT)", true},
@@ -238,7 +241,8 @@ void expect_endings_are_told(World (*join)(const Rank& rank), bool from_afar) {
                                {1});
     EXPECT_EQ(ranks[0].get("recv"), "PeerDied");
     const std::string text = ranks[0].get("recv.message");
-    const char* told = from_afar && ending.goes_unseen ? "is gone (its process has ended" : ending.told;
+    const char* told =
+        from_afar && ending.goes_unseen ? "is gone (its process has ended" : ending.told;
     EXPECT_NE(text.find(told), std::string::npos) << text;
   }
 }

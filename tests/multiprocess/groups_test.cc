@@ -328,8 +328,8 @@ TEST(Limits, ClosedStandardDescriptorsAreNotHocketsOwn) {
     for (const int descriptor : {0, 1, 2}) close(descriptor);
     World world = rank.join();
     for (const int descriptor : {0, 1, 2}) {
-      const std::string file = std::filesystem::read_symlink(
-          fmt::format("/proc/self/fd/{}", descriptor));
+      const std::string file =
+          std::filesystem::read_symlink(fmt::format("/proc/self/fd/{}", descriptor));
       rank.check(file == "/dev/null", fmt::format("descriptor {} is {}", descriptor, file));
     }
     world.communicator().barrier();

@@ -218,9 +218,7 @@ TEST_F(HostFailures, ASpeakerThatDumpsCoreIsToldOfByAMate) {
       const auto ranks = run_job(
           // Long, so that no host is taken for silent meanwhile.
           {.size = 4, .environment = {{"HOCKET_SILENCE", "40"}}},
-          [&](Rank& rank) {
-            lose_to_a_core_file(rank, {victim, mate_waits, folder});
-          },
+          [&](Rank& rank) { lose_to_a_core_file(rank, {victim, mate_waits, folder}); },
           {victim},
           [&](const Watcher& watcher) {
             if (!watcher.await(0, 4)) return;

@@ -199,30 +199,15 @@ TEST(Neighbours, AGridKnowsWhoIsWhere) {
     };
     std::vector<int> x(16);
     const std::vector<Wrong> wrong{
-        {[&] {
-           Grid(comm, {4, -1});
-         },
-         "a grid of (4, -1) does not have the communicator's 6"},
-        {[&] {
-           Grid(comm, {-1, -1});
-         },
-         "6 ranks"},
+        {[&] { Grid(comm, {4, -1}); }, "a grid of (4, -1) does not have the communicator's 6"},
+        {[&] { Grid(comm, {-1, -1}); }, "6 ranks"},
         {[&] { Grid(comm, {}); }, "6 ranks"},
-        {[&] {
-           Grid(comm, {6, 0});
-         },
-         "6 ranks"},
-        {[&] {
-           Grid(comm, {6}, {true, true});
-         },
-         "periodic has 2 entries"},
+        {[&] { Grid(comm, {6, 0}); }, "6 ranks"},
+        {[&] { Grid(comm, {6}, {true, true}); }, "periodic has 2 entries"},
         {[&] { static_cast<void>(grid.coordinates_of(6)); }, "rank is 6"},
         {[&] { static_cast<void>(grid.rank_of(std::vector{1})); }, "1 entries, and the grid 2"},
         {[&] { static_cast<void>(grid.shift(2)); }, "axis is 2"},
-        {[&] {
-           grid.neighbour_exchange(strided(x.data(), {4, 4}), 2);
-         },
-         "too few"},
+        {[&] { grid.neighbour_exchange(strided(x.data(), {4, 4}), 2); }, "too few"},
         {[&] { grid.neighbour_exchange(strided(x.data(), {16})); }, "the array 1 axes"},
     };
     for (const Wrong& each : wrong) {

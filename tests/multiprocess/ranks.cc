@@ -47,7 +47,8 @@ std::string new_address() {
   setrlimit(RLIMIT_CORE, &core);
   for (const auto& [name, value] : options.environment) setenv(name.c_str(), value.c_str(), 1);
   if (options.address_space != 0) {
-    // Beside what the tests before this one have left mapped in the parent, such as malloc's arenas.
+    // Beside what the tests before this one have left mapped in the parent, such as malloc's
+    // arenas.
     std::size_t pages = 0;
     std::ifstream("/proc/self/statm") >> pages;
     const rlim_t most =

@@ -303,13 +303,9 @@ TEST(Refusal, IsHeardAtTheFirstLookToo) {
     // Rank 0 has given its part before it could hear of the first refusal.
     const RootOptions at_one{.root = 1};
     if (rank.rank() == 2) {
-      rank.check(outcome_of([&] {
-                   refused_all_reduce(comm, {&x, 1});
-                 }).kind == "InvalidArgument",
+      rank.check(outcome_of([&] { refused_all_reduce(comm, {&x, 1}); }).kind == "InvalidArgument",
                  "the first refusal");
-      rank.check(outcome_of([&] {
-                   refused_all_reduce(comm, {&x, 1});
-                 }).kind == "InvalidArgument",
+      rank.check(outcome_of([&] { refused_all_reduce(comm, {&x, 1}); }).kind == "InvalidArgument",
                  "the second refusal");
       rank.mark(0);
     } else if (rank.rank() == 1) {

@@ -1,5 +1,5 @@
-// Every collective, with what can be wrong with its arguments on one rank: all ranks hear of it, and
-// the communicator goes on.
+// Every collective, with what can be wrong with its arguments on one rank: all ranks hear of it,
+// and the communicator goes on.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -106,9 +106,7 @@ std::vector<Case> in_one_array() {
        [](Communicator& c, Given& g) { c.all_reduce(g.six, g.out_six, {.op = g.op}); },
        {kNoOp, kNoOpOfFloats, kNowhere, kShortOut, kOtherOut}},
       {"all_reduce_async",
-       [](Communicator& c, Given& g) {
-         c.all_reduce_async(g.six, g.out_six, {.op = g.op}).wait();
-       },
+       [](Communicator& c, Given& g) { c.all_reduce_async(g.six, g.out_six, {.op = g.op}).wait(); },
        {kNoOp, kNoOpOfFloats, kNowhere, kShortOut, kOtherOut}},
       {"prepare_all_reduce",
        [](Communicator& c, Given& g) { c.prepare_all_reduce(g.six, g.out_six, {.op = g.op})(); },
@@ -310,9 +308,13 @@ TEST_P(RefusalOfArguments, ByOneRankIsHeardByAll) {
         Given given;
         if (comm.rank() == culprit) its.spoils[spoil](given);
         const Outcome outcome = outcome_of([&] { its.call(comm, given); });
-        const std::string where =
-            fmt::format("{}, mistake {} of rank {}, rank {}: {} {}",
-                        its.name, spoil, culprit, comm.rank(), outcome.kind, outcome.message);
+        const std::string where = fmt::format("{}, mistake {} of rank {}, rank {}: {} {}",
+                                              its.name,
+                                              spoil,
+                                              culprit,
+                                              comm.rank(),
+                                              outcome.kind,
+                                              outcome.message);
         std::vector<int> oks(kRanks);
         int own = outcome.ok() ? 1 : 0;
         comm.all_gather(scalar(own), oks);
@@ -334,14 +336,20 @@ TEST_P(RefusalOfArguments, ByOneRankIsHeardByAll) {
 
 std::vector<Case> all_cases() {
   std::vector<Case> all;
-  for (const auto& part : {in_one_array(), in_parts(), of_several_arrays(), of_groups_and_objects(),
-                           of_matrices(), of_spread_arrays()}) {
+  for (const auto& part : {in_one_array(),
+                           in_parts(),
+                           of_several_arrays(),
+                           of_groups_and_objects(),
+                           of_matrices(),
+                           of_spread_arrays()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;
 }
 
-INSTANTIATE_TEST_SUITE_P(Refusal, RefusalOfArguments, testing::ValuesIn(all_cases()),
+INSTANTIATE_TEST_SUITE_P(Refusal,
+                         RefusalOfArguments,
+                         testing::ValuesIn(all_cases()),
                          [](const auto& each) { return each.param.name; });
 
 }  // namespace

@@ -188,9 +188,8 @@ TEST(Warning, SaysThatTwoWaitForEachOther) {
     auto a = world.communicator().duplicate();
     auto b = world.communicator().duplicate();
     std::vector<float> x(10);
-    rank.attempt("call", [&] {
-      (rank.rank() == 0 ? a : b).all_reduce(x, {.deadline = milliseconds(900)});
-    });
+    rank.attempt(
+        "call", [&] { (rank.rank() == 0 ? a : b).all_reduce(x, {.deadline = milliseconds(900)}); });
     rank.report("log", log.text());
     rank.mark(0);
     rank.await(0, 2);

@@ -109,8 +109,7 @@ class FirstFailure : public relacy::Program {
     HOCKET_CHECK(failure.sequence == static_cast<std::uint64_t>(100 + failure.reporter));
     HOCKET_CHECK(failure.signature ==
                  signature_of(static_cast<std::uint64_t>(1 + failure.reporter)));
-    HOCKET_CHECK(failure.cause ==
-                 (failure.reporter == 0 ? Cause::kAbortCalled : Cause::kDied));
+    HOCKET_CHECK(failure.cause == (failure.reporter == 0 ? Cause::kAbortCalled : Cause::kDied));
     told_[rank] = failure.reporter;
   }
   void after() override { HOCKET_CHECK(told_[0] == told_[1] && told_[1] == told_[2]); }

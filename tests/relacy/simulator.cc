@@ -108,7 +108,7 @@ Cell& cell_at(const void* at) {
 // code has its own: so all of it comes from the system.
 struct Allocation : rl::context {
   static void leave_to_the_system() {
-    constexpr int rl::context::*kCount = &Allocation::disable_alloc_;
+    constexpr int rl::context::* kCount = &Allocation::disable_alloc_;
     ++(rl::ctx().*kCount);
   }
 };

@@ -1,9 +1,10 @@
 // Runs threads of a program in every order that memory allows, by Relacy, whose names stay in
 // simulator.cc.
 //
-// The library's sources are compiled over it unchanged: foundation/base/atomic.h and foundation/os/futex.h of this folder
-// come before the files of src. A value is stored in the library's own place. The values that other
-// threads may see are kept separately, by its address, for one execution.
+// The library's sources are compiled over it unchanged: foundation/base/atomic.h and
+// foundation/os/futex.h of this folder come before the files of src. A value is stored in the
+// library's own place. The values that other threads may see are kept separately, by its address,
+// for one execution.
 #pragma once
 
 #include <atomic>

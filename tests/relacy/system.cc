@@ -1,5 +1,5 @@
-// In place of foundation/os/futex.cc, of foundation/base/run_clock.cc, and of what gives the processor away: the
-// simulator's.
+// In place of foundation/os/futex.cc, of foundation/base/run_clock.cc, and of what gives the
+// processor away: the simulator's.
 #include "system.h"
 
 #include <sched.h>

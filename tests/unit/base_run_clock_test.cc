@@ -74,7 +74,9 @@ TEST(RunClock, GoesOnInAChildOfAFork) {
       std::this_thread::yield();
     }
     const bool went_on = RunClock::now() >= last;
-    { const RunClock::Watch its_own; }
+    {
+      const RunClock::Watch its_own;
+    }
     ::_exit(went_on ? 0 : 1);
   }
   int status = -1;

@@ -71,12 +71,11 @@ std::vector<Fact> facts() {
                    .other = 77,
                    .members = {true, false, true, true, false, false, true, true, true},
                    .lost = {false, true}},
-          RebuildRefusalFact{
-              .group = 6,
-              .member = 3,
-              .refusal = {.count = 2,
-                          .after = ~std::uint64_t{1},
-                          .reason = std::string(Failure::kTextBytes, 'y')}}};
+          RebuildRefusalFact{.group = 6,
+                             .member = 3,
+                             .refusal = {.count = 2,
+                                         .after = ~std::uint64_t{1},
+                                         .reason = std::string(Failure::kTextBytes, 'y')}}};
 }
 
 TEST(Mirror, FactsSurviveTheWay) {

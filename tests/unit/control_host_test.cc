@@ -77,8 +77,8 @@ TEST(HostControl, TheMachineIsBusyForARankThatLosesItsProcessorForHalfOfTheTime)
       {"among thirty others", {{0, 45}, {48, 93}}, true},
       {"after a time alone", {{0, 45}, {3000, 3045}, {3048, 3093}}, true},
   };
-  const std::int64_t now = std::chrono::steady_clock::now().time_since_epoch() /
-                           std::chrono::nanoseconds(1);
+  const std::int64_t now =
+      std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
   for (const Case& each : cases) {
     SCOPED_TRACE(each.what);
     const auto segment = segment_of(2);

@@ -1,6 +1,4 @@
 // Refused calls of rebuild, and the calls of others that they end.
-#include "membership/control/rebuild_turns.h"
-
 #include <gtest/gtest.h>
 
 #include <array>
@@ -9,6 +7,7 @@
 #include <vector>
 
 #include "foundation/os/segment.h"
+#include "membership/control/rebuild_turns.h"
 
 namespace hocket::control {
 namespace {

@@ -1,5 +1,5 @@
-// foundation/core/reduce.h against plain scalar code: every dtype and op, numbers of sources, counts,
-// alignments, in place, both kinds of stores.
+// foundation/core/reduce.h against plain scalar code: every dtype and op, numbers of sources,
+// counts, alignments, in place, both kinds of stores.
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
 

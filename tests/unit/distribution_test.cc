@@ -81,14 +81,10 @@ TEST(Distribution, GridsPlaceRanks) {
   for (const ProcessGrid& grid : {rows, columns, own}) {
     for (int r = 0; r < grid.size(); ++r) EXPECT_EQ(grid.rank_at(grid.place_of(r)), r);
   }
-  EXPECT_EQ(refusal([] {
-              ProcessGrid({2}, {0, 0});
-            }),
+  EXPECT_EQ(refusal([] { ProcessGrid({2}, {0, 0}); }),
             "ranks is (0, 0), expected each of 0 to 1 once");
   EXPECT_EQ(refusal([] { ProcessGrid({2, 0}); }), "a process grid of shape (2, 0) has no places");
-  EXPECT_EQ(refusal([] {
-              ProcessGrid({65536, 32768});
-            }),
+  EXPECT_EQ(refusal([] { ProcessGrid({65536, 32768}); }),
             "a process grid of shape (65536, 32768) has more places than ranks can be");
 }
 

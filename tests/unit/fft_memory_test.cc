@@ -19,7 +19,8 @@ TEST(FftMemory, NothingIsAllocatedAfterTheFirstTransform) {
   const Extents shape{16, 12, 20};
   std::atomic<std::size_t> first{0}, later{0};
   run_threads(2, [&](Communicator& comm) {
-    const Box rows = Slab{0}.box(shape, comm.rank(), 2), columns = Slab{1}.box(shape, comm.rank(), 2);
+    const Box rows = Slab{0}.box(shape, comm.rank(), 2),
+              columns = Slab{1}.box(shape, comm.rank(), 2);
     Fft there(comm, shape, rows, columns), same(comm, shape, rows, rows);
     std::vector<std::complex<double>> x(rows.count()), y(columns.count());
     const auto transform = [&] {

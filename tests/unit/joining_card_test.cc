@@ -65,7 +65,8 @@ TEST(Card, OfAnotherReleaseIsRefusedAndBothAreNamed) {
 TEST(Card, OfAnotherWireOrTuningIsRefused) {
   Card wire = card_of(1);
   ++wire.build.wire;
-  EXPECT_TRUE(has(refusal_of({to_bytes(card_of(0)), to_bytes(wire)}), "wire " + std::to_string(wire.build.wire)));
+  EXPECT_TRUE(has(refusal_of({to_bytes(card_of(0)), to_bytes(wire)}),
+                  "wire " + std::to_string(wire.build.wire)));
   Card tuning = card_of(1);
   tuning.build.tuning = "feed";
   const std::string text = refusal_of({to_bytes(card_of(0)), to_bytes(tuning)});

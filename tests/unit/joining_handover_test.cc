@@ -108,8 +108,10 @@ TEST_F(Handover, RanksThatComeAtOnceNeedFewDescriptors) {
     EXPECT_NO_THROW({
       os::send_all(socket, std::as_bytes(std::span(&ticket, 1)), Deadline::in(kWatchdog));
       // Without the descriptor, which this process has no number for.
-      os::receive_all(socket, std::as_writable_bytes(std::span(&bytes, 1)), Deadline::in(kWatchdog));
-    }) << "rank " << rank;
+      os::receive_all(
+          socket, std::as_writable_bytes(std::span(&bytes, 1)), Deadline::in(kWatchdog));
+    }) << "rank "
+       << rank;
     EXPECT_EQ(bytes, kBytes);
   }
   leader.join();
@@ -129,7 +131,9 @@ TEST_F(Handover, NamesWhoDoesNotCome) {
 
 TEST_F(Handover, NamesALeaderThatIsGone) {
   const std::string name = listener_.name();
-  { const os::UnixListener gone = std::move(listener_); }
+  {
+    const os::UnixListener gone = std::move(listener_);
+  }
   try {
     fetch(name, {.token = token_, .rank = 3}, 7, Deadline::in(kWatchdog));
     ADD_FAILURE() << "somebody answered";

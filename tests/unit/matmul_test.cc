@@ -92,16 +92,10 @@ TEST(Matmul, WhatDoesNotFitIsRefusedOnAllRanks) {
       }
     };
     const bool is_last = comm.rank() == 2;
-    refused(
-        [&] {
-          Matmul(comm, {6, 6, is_last ? 5u : 6u}, rows, rows, rows);
-        },
-        "rank 2 gives m, n and k as 6, 6 and 5, and rank 0 as 6, 6 and 6");
-    refused(
-        [&] {
-          Matmul(comm, {6, 6, 6}, rows, {.spread = Slab{is_last ? 1u : 0u}}, rows);
-        },
-        "rank 2 gives another distribution of B than rank 0");
+    refused([&] { Matmul(comm, {6, 6, is_last ? 5u : 6u}, rows, rows, rows); },
+            "rank 2 gives m, n and k as 6, 6 and 5, and rank 0 as 6, 6 and 6");
+    refused([&] { Matmul(comm, {6, 6, 6}, rows, {.spread = Slab{is_last ? 1u : 0u}}, rows); },
+            "rank 2 gives another distribution of B than rank 0");
     refused(
         [&] {
           Matmul(comm,

@@ -151,7 +151,7 @@ class UcxMoves : public testing::TestWithParam<Kind> {};
 
 TEST_P(UcxMoves, BringEveryByteWhereItBelongs) {
   for (int size = 1; size <= 17; ++size) {
-    for (int root = 0; root<size; root += size> 5 ? 3 : 1) {
+    for (int root = 0; root < size; root += size > 5 ? 3 : 1) {
       for (const std::size_t count : {0, 1, 511, 5000}) {
         SCOPED_TRACE(testing::Message() << size << " ranks, root " << root << ", " << count);
         expect_right(GetParam(), size, root, count, false);

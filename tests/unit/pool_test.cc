@@ -250,11 +250,8 @@ TEST_P(Pools, RefuseArraysThatCannotBe) {
   refused_everywhere(
       {all[0].data(), 10, none}, {whole.data(), whole.size(), none}, "none of hocket::DType");
   const std::vector<std::size_t> seams(all.size() - 1, 0);
-  refused(
-      [&] {
-        pool.exchange_halo(views(all), {(std::size_t{1} << 63) + 1, 10, 1}, seams, 2);
-      },
-      "more elements than can be counted");
+  refused([&] { pool.exchange_halo(views(all), {(std::size_t{1} << 63) + 1, 10, 1}, seams, 2); },
+          "more elements than can be counted");
   refused([&] { pool.map(nullptr); }, "no function");
 }
 
@@ -462,9 +459,7 @@ TEST(Pool, RefusesArraysThatShareMemory) {
   EXPECT_NE(refusal([&] { pool.all_reduce(in, std::vector<ArrayView>{b, a}); }), "");
   EXPECT_NE(refusal([&] { pool.reduce(std::vector<ConstArrayView>{first, b}, shifted); }), "");
   // A swap in place: each would read what the other one writes.
-  EXPECT_EQ(refusal([&] {
-              pool.distribute(in, std::vector<int>{1, 0}, two);
-            }),
+  EXPECT_EQ(refusal([&] { pool.distribute(in, std::vector<int>{1, 0}, two); }),
             "out[0] is in[0], which another worker reads");
   EXPECT_NE(refusal([&] { pool.scatter(whole, std::vector<ArrayView>{second, first}); }), "");
   EXPECT_NE(refusal([&] { pool.gather(std::vector<ConstArrayView>{second, first}, whole); }), "");

@@ -13,9 +13,9 @@
 namespace hocket::world {
 namespace {
 
+using engine::Distance;
 using engine::ProviderList;
 using engine::Ranks;
-using engine::Distance;
 using engine::Use;
 using Names = std::vector<std::string>;
 

@@ -140,8 +140,7 @@ const std::vector<Row> kRows{
      [](Communicator& comm) {
        const mends::Scaled scaled{2};
        std::vector<double> x(4, comm.rank() + 1);
-       Work work =
-           hocket::all_reduce_async(comm, x, x, hocket::operator_of<double>(scaled));
+       Work work = hocket::all_reduce_async(comm, x, x, hocket::operator_of<double>(scaled));
        work.wait();
        return x == std::vector<double>(4, 5);
      }},

@@ -25,8 +25,9 @@ std::string refusal_of(const std::function<void()>& use) {
 
 void expect_refused(const std::string& name, const std::vector<std::function<void()>>& uses) {
   for (std::size_t i = 0; i < uses.size(); ++i) {
-    EXPECT_EQ(refusal_of(uses[i]),
-              "this " + name + " was moved from and holds nothing any more; use what it was moved to")
+    EXPECT_EQ(
+        refusal_of(uses[i]),
+        "this " + name + " was moved from and holds nothing any more; use what it was moved to")
         << "use " << i;
   }
 }
@@ -163,8 +164,9 @@ TEST(MovedFromAlone, AStoreServerIsRefused) {
 TEST(MovedFromAlone, ADevicePoolIsRefused) {
   DevicePool pool(2);
   const DevicePool other = std::move(pool);
-  expect_refused("DevicePool",
-                 {[&] { pool.size(); }, [&] { pool.map([](PoolWorker&) {}); }, [&] { pool.is_closed(); }});
+  expect_refused(
+      "DevicePool",
+      {[&] { pool.size(); }, [&] { pool.map([](PoolWorker&) {}); }, [&] { pool.is_closed(); }});
 }
 
 }  // namespace

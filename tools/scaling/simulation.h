@@ -7,9 +7,9 @@
 //   `overhead`           beta a byte     latency   beta a byte       `overhead`
 //
 // It waits for its turn at each port. Alone in the network it takes alpha + beta * bytes in all, as
-// in engines/algorithm/cost_model.h. All ranks of a host share its port to the network. Among themselves
-// each has its own port. Memory that is folded or copied costs gamma a byte, if core is the one of
-// sizes_core.cc.
+// in engines/algorithm/cost_model.h. All ranks of a host share its port to the network. Among
+// themselves each has its own port. Memory that is folded or copied costs gamma a byte, if core is
+// the one of sizes_core.cc.
 #pragma once
 
 #include <cstddef>

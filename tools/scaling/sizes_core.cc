@@ -1,5 +1,5 @@
-// foundation/core/reduce.h for simulations of sizes alone: no memory is touched, and the rank that would have
-// computed pays for it. Linked in the place of the layer `core`.
+// foundation/core/reduce.h for simulations of sizes alone: no memory is touched, and the rank that
+// would have computed pays for it. Linked in the place of the layer `core`.
 #include "foundation/core/averages.h"
 #include "foundation/core/reduce.h"
 #include "simulation.h"

@@ -110,9 +110,9 @@ std::size_t FftPlan::shelf_bytes() const noexcept {
 }
 
 FftDirection FftPlan::check(ConstArrayView in,
-                         ArrayView out,
-                         std::optional<FftDirection> direction,
-                         MemoryKind memory) const {
+                            ArrayView out,
+                            std::optional<FftDirection> direction,
+                            MemoryKind memory) const {
   check_array(in, "in", in_dtype_, legs_.front().before[me()].count(), memory);
   check_array(out, "out", out_dtype_, legs_.back().after[me()].count(), memory);
   if (in.data() != out.data() && overlap(in.data(), in.bytes(), out.data(), out.bytes())) {

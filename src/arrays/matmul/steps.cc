@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t kUnit = 64;
 
-std::vector<Run> runs_of(const InnerStep& step, std::size_t InnerRun::*at) {
+std::vector<Run> runs_of(const InnerStep& step, std::size_t InnerRun::* at) {
   std::vector<Run> runs;
   std::size_t to = 0;
   for (const InnerRun& run : step.runs) {

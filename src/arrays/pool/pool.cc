@@ -197,8 +197,7 @@ void Pool::run(std::span<const int> workers, const Body& body, const PoolCallOpt
     for (std::size_t i = 0; i < lanes_.size(); ++i) lanes_[i]->conclude(caller(i), lanes_);
   };
   try {
-    crew_->run(
-        workers, one, [this](const std::string& reason) { stop(reason); }, options.start);
+    crew_->run(workers, one, [this](const std::string& reason) { stop(reason); }, options.start);
   } catch (...) {
     conclude();
     throw;

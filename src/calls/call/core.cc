@@ -91,7 +91,8 @@ void Core::open(Engines engines) {
                                       .after = job_->wait_times().warn_after,
                                       .deadlock_after = job_->wait_times().deadlock_after,
                                       .beside = [this](const failure::Awaited& awaited) {
-                                        return failure::under_another_tag(awaited, *engines_.messages);
+                                        return failure::under_another_tag(awaited,
+                                                                          *engines_.messages);
                                       }});
   runner_.emplace(static_cast<Owner&>(*this),
                   *job_,
@@ -101,9 +102,8 @@ void Core::open(Engines engines) {
                   *inquiry_,
                   tracing_,
                   *long_waits_);
-  runner_->set_next_look([this] {
-    return awaits_gpu() ? Deadline::in(kGpuLook) : inquiry_->next_look();
-  });
+  runner_->set_next_look(
+      [this] { return awaits_gpu() ? Deadline::in(kGpuLook) : inquiry_->next_look(); });
   open_ = true;
 }
 
@@ -411,8 +411,7 @@ std::shared_ptr<Operation> Core::start_message(MessageInFlight&& message,
 std::shared_ptr<Operation> Core::new_message(MessageInFlight&& message,
                                              std::optional<Duration> deadline) {
   const Duration allowed = deadline.value_or(deadline_);
-  return make_operation(
-      shared_from_this(), Deadline::in(allowed), allowed, std::move(message));
+  return make_operation(shared_from_this(), Deadline::in(allowed), allowed, std::move(message));
 }
 
 std::shared_ptr<Operation> Core::start_message(std::shared_ptr<Operation> operation) {

@@ -300,7 +300,7 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   Tracing tracing_;
   TurnLock turn_;
   std::atomic<std::uintptr_t> stepper_{0};  // the thread within a Step, by this_thread(); 0: none
-  std::atomic<bool> open_{false};  // until it is closed
+  std::atomic<bool> open_{false};           // until it is closed
   int eager_polls_ = 0;
   bool is_committed_ = false;  // see Commitment
   Duration deadline_;

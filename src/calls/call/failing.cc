@@ -89,8 +89,8 @@ void Core::miss(const Operation& operation) noexcept {
   } catch (const InvalidArgument& refusal) {
     lose_device_call();
     const int peer = refusal.status().peer;
-    Failure failure = own_failure(
-        Cause::kRefused, group_->refusal(peer, operation.plan.call.sequence).value_or(""));
+    Failure failure = own_failure(Cause::kRefused,
+                                  group_->refusal(peer, operation.plan.call.sequence).value_or(""));
     failure.culprit = peer;
     failure.sequence = operation.plan.call.sequence;
     failure.signature = operation.call.shown;

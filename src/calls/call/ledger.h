@@ -56,7 +56,9 @@ class Ledger {
     group_.refuse(sequence, kind, reason);
   }
   // All calls before a refused one are settled, so each rank that sees it restarts its fingerprint.
-  void begin_anew_after(std::uint64_t refused) noexcept { fingerprint_ = fingerprint_after(refused); }
+  void begin_anew_after(std::uint64_t refused) noexcept {
+    fingerprint_ = fingerprint_after(refused);
+  }
 
   // --- Comparing ------------------------------------------------------------------------------
   // Called if a peer's fingerprint differs. Finds out whether both ranks made the same calls up to

@@ -27,8 +27,7 @@ void Core::announce_refusal(std::uint64_t sequence, Kind kind, std::string_view 
     if (runner_->queue().empty() && group_->may_refuse(sequence)) {
       return runner_->publish_refusal(sequence, kind, reason);
     }
-    const auto operation =
-        make_operation(shared_from_this(), Deadline::never(), kForever);
+    const auto operation = make_operation(shared_from_this(), Deadline::never(), kForever);
     operation->set_sequence(sequence);
     operation->call.shown.kind = kind;
     operation->refusal = reason;

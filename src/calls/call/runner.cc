@@ -151,7 +151,9 @@ void Runner::look_for_deadlock(failure::DeadlockSearch& search, std::span<Steppe
   if (busy()) return search.hide();
   std::array<failure::Awaited, control::BlockingCall::kPeers> awaited;
   const std::size_t count = std::min(calls.size(), awaited.size());
-  std::transform(calls.begin(), calls.begin() + static_cast<std::ptrdiff_t>(count), awaited.begin(),
+  std::transform(calls.begin(),
+                 calls.begin() + static_cast<std::ptrdiff_t>(count),
+                 awaited.begin(),
                  [](const Stepped& call) { return call.awaited; });
   const auto found = search.look(std::span(awaited).first(count));
   if (!found) return;

@@ -174,9 +174,7 @@ class Runner {
   void set_next_look(std::function<base::Deadline()> next_look) {
     next_look_ = std::move(next_look);
   }
-  base::Deadline next_look() const {
-    return next_look_ ? next_look_() : base::Deadline::never();
-  }
+  base::Deadline next_look() const { return next_look_ ? next_look_() : base::Deadline::never(); }
 
  private:
   static constexpr std::size_t kLargeCount = 16384;  // elements
@@ -229,7 +227,7 @@ class Runner {
   std::size_t next_looked_at_ = 0;  // of `messages_`
   std::atomic<std::uint32_t> visits_{0};
   std::uint32_t resumptions_ = 0;
-  std::size_t shown_messages_ = 0;                    // how many waited when they were shown
+  std::size_t shown_messages_ = 0;  // how many waited when they were shown
   std::function<base::Deadline()> next_look_;
   // The thread that runs a callback of an operation, with the turn, by this_thread(); 0: none does.
   std::atomic<std::uintptr_t> concluding_{0};

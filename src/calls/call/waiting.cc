@@ -122,7 +122,8 @@ void Core::poke() {
   if (forks_.forked()) raise_unusable();
   if (holds_turn_in_callback() || stepper_.load(std::memory_order_relaxed) == base::this_thread())
     return;
-  // Another thread's step is mostly soon over, and it may have looked before the awaited event came.
+  // Another thread's step is mostly soon over, and it may have looked before the awaited event
+  // came.
   constexpr int kYields = 8;  // it may also run a user's operator, for which this does not wait
   const auto is_over = [this, looks = 0](bool) mutable {
     const Step step(*this, TurnLock::Who::kWaiter);

@@ -176,8 +176,7 @@ std::shared_ptr<DeviceWork> DeviceCalls::mark_end(const Launch& how) {
 std::shared_ptr<call::Operation> DeviceCalls::with_work(
     const DevicePlan& plan, const Launch& how, std::shared_ptr<call::Operation> operation) {
   if (operation) return operation;
-  operation =
-      call::make_operation(owner_.shared_from_this(), Deadline::never(), how.allowed);
+  operation = call::make_operation(owner_.shared_from_this(), Deadline::never(), how.allowed);
   operation->plan.call = plan.call;
   operation->set_sequence(plan.call.sequence);
   operation->finish(nullptr);

@@ -78,8 +78,8 @@ class DeviceCalls {
                std::span<const Incoming> incoming,
                const MessageOptions& options);
   std::shared_ptr<call::Operation> start_exchange(std::span<const Outgoing> outgoing,
-                                            std::span<const Incoming> incoming,
-                                            const MessageOptions& options);
+                                                  std::span<const Incoming> incoming,
+                                                  const MessageOptions& options);
 
   // Starts a call that only the host can make, in the order of the stream. Returns when it is
   // enqueued.
@@ -194,13 +194,13 @@ class DeviceCalls {
 
   enum class Wants : std::uint8_t { kNothing, kWork };
   std::shared_ptr<call::Operation> go(DevicePlan& plan,
-                                const Launch& how,
-                                call::CallStorage storage,
-                                Wants wants = Wants::kNothing);
+                                      const Launch& how,
+                                      call::CallStorage storage,
+                                      Wants wants = Wants::kNothing);
   std::shared_ptr<DeviceWork> mark_end(const Launch& how);
   std::shared_ptr<call::Operation> with_work(const DevicePlan& plan,
-                                       const Launch& how,
-                                       std::shared_ptr<call::Operation> operation);
+                                             const Launch& how,
+                                             std::shared_ptr<call::Operation> operation);
   void launch(DevicePlan& plan, const Launch& how);
   bool is_timed(const engine::DeviceEngine& engine, const Launch& how) const noexcept;
   void put_on_stream(DevicePlan& plan, const Launch& how);
@@ -235,10 +235,7 @@ class DeviceCalls {
   void await_others(std::uint64_t sequence, Duration allowed, std::function<bool()> follow);
   // Waits if more work is in progress than the streams and the other ranks can hold.
   void keep_pace(std::uint64_t sequence, const Launch& how);
-  enum class Meeting : std::uint8_t {
-    kBefore,
-    kAfter
-  };  // its part is not enqueued yet, or is
+  enum class Meeting : std::uint8_t { kBefore, kAfter };  // its part is not enqueued yet, or is
   void meet(Meeting meeting, std::uint64_t sequence, const Launch& how);
   void finish_queue();
   void make_room();

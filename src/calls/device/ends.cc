@@ -22,9 +22,9 @@ bool has_ended(const cuda::Driver& driver) {
 // Moves them, because no other thread does meanwhile.
 void DeviceCalls::finish_staged() noexcept {
   owner_.runner().advance_until([this] {
-    return relay_.is_idle() &&
-           std::ranges::none_of(owner_.runner().queue(),
-                                [](const auto& call) { return call->carrying != nullptr; });
+    return relay_.is_idle() && std::ranges::none_of(owner_.runner().queue(), [](const auto& call) {
+             return call->carrying != nullptr;
+           });
   });
 }
 

@@ -38,8 +38,7 @@ const cuda::FoundDriver& DeviceLibraries::driver() {
 
 const engine::CostTable& DeviceLibraries::costs() {
   std::call_once(costs_once_, [this] {
-    costs_ =
-        costs_file_.empty() ? engine::CostTable::shipped(providers_) : read_costs(costs_file_);
+    costs_ = costs_file_.empty() ? engine::CostTable::shipped(providers_) : read_costs(costs_file_);
   });
   return costs_;
 }

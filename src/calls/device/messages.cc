@@ -1,12 +1,13 @@
 // Messages between two ranks' GPUs. They are matched only by their order, because streams cannot
 // read tags. They use the host until a collective call has connected the GPUs.
+#include "calls/call/messages.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <deque>
 #include <map>
 
-#include "calls/call/messages.h"
 #include "calls/call/operation.h"
 #include "calls/call/waiter.h"
 #include "calls/device/calls.h"
@@ -65,8 +66,8 @@ Rounds rounds_of(std::span<const Outgoing> outgoing,
 }  // namespace
 
 std::shared_ptr<call::Operation> DeviceCalls::start_exchange(std::span<const Outgoing> outgoing,
-                                                       std::span<const Incoming> incoming,
-                                                       const MessageOptions& options) {
+                                                             std::span<const Incoming> incoming,
+                                                             const MessageOptions& options) {
   std::vector<Incoming> from(incoming.begin(), incoming.end());
   return with_work({}, put_messages(outgoing, from, options, false), nullptr);
 }
@@ -255,11 +256,12 @@ void DeviceCalls::settle_relay(const engine::Signature& shown) {
     return ConstArrayView(bytes.data(), bytes.size() / sizeof(std::uint32_t), DType::kUInt32);
   };
   call::CallStorage storage;
-  call::Plan plan = owner_.planner().plan({.kind = engine::Kind::kAllToAll,
-                           .in = view(own),
-                           .out = {theirs.data(), 2 * theirs.size(), DType::kUInt32}},
-                          storage,
-                          &shown);
+  call::Plan plan =
+      owner_.planner().plan({.kind = engine::Kind::kAllToAll,
+                             .in = view(own),
+                             .out = {theirs.data(), 2 * theirs.size(), DType::kUInt32}},
+                            storage,
+                            &shown);
   owner_.execute(plan, shown, std::nullopt, nullptr);
   relay_.settle(theirs);
 }

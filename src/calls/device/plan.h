@@ -15,7 +15,7 @@ namespace hocket::device {
 // A checked call, and the engine that carries it. A value.
 struct DevicePlan {
   engine::Call call;
-  std::uint64_t hash = 0;  // see call::Ledger::hash_of
+  std::uint64_t hash = 0;                  // see call::Ledger::hash_of
   engine::DeviceEngine* engine = nullptr;  // null: not chosen yet, or the host
   bool chosen = false;
   bool captured = false;  // the choice was made for capture into a graph

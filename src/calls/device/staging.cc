@@ -51,9 +51,7 @@ std::size_t round_up(std::size_t bytes) { return (bytes + kLine - 1) / kLine * k
 
 // Returns the offset of the output in a call's buffer. It differs from the offset of the input even
 // if that is empty. Two arrays at one address would count as in place.
-std::size_t place_of_out(const Extents& extents) {
-  return std::max(kLine, round_up(extents.in));
-}
+std::size_t place_of_out(const Extents& extents) { return std::max(kLine, round_up(extents.in)); }
 
 std::size_t end_of(const engine::PartsView& parts, int size) {
   std::size_t end = 0;
@@ -208,8 +206,7 @@ std::shared_ptr<StagedExchange> Staging::give(std::span<const Outgoing> outgoing
     note_begin(staged->buffer_->bytes());
   }
   for (std::size_t i = 0; i < outgoing.size(); ++i) {
-    cuda::copy(
-        driver, staged->outgoing_[i], outgoing[i].in.data(), outgoing[i].in.bytes(), stream);
+    cuda::copy(driver, staged->outgoing_[i], outgoing[i].in.data(), outgoing[i].in.bytes(), stream);
   }
   put_write(driver, *staged->buffer_, 1, stream);
   staged->back_->record(stream);

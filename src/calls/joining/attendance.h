@@ -30,8 +30,8 @@ class Attendance {
   // Tells the others that this rank failed. Never throws. If this rank serves the store, it takes a
   // moment, so that ranks that arrive just then hear of the failure, too.
   void withdraw(const std::string& reason) noexcept;
-  // While true, an error of this rank is one that every rank finds by itself, so that `withdraw` tells
-  // it to none: they would report it at second hand.
+  // While true, an error of this rank is one that every rank finds by itself, so that `withdraw`
+  // tells it to none: they would report it at second hand.
   void set_known_to_all(bool known) noexcept { known_to_all_ = known; }
 
  private:

@@ -33,7 +33,7 @@ void require_agreement(const std::vector<Card>& cards) {
     if (cards[i].problem.empty()) continue;
     throw RendezvousError(fmt::format("rank {} cannot join: {}", i, cards[i].problem));
   }
-  const auto require = [&](std::string Card::*setting, const char* what, const char* mend) {
+  const auto require = [&](std::string Card::* setting, const char* what, const char* mend) {
     for (std::size_t i = 1; i < cards.size(); ++i) {
       if (cards[i].*setting == cards[0].*setting) continue;
       throw RendezvousError(fmt::format("rank 0 is to use {} \"{}\" and rank {} \"{}\"; {}",
@@ -229,7 +229,8 @@ std::size_t stripe_bytes(const InitOptions& options,
   if (wanted == 0) {
     // No size was requested, so it may be smaller.
     wanted = (os::memory_bytes() + kGiB - 1) / kGiB * kGiB;
-    wanted = os::segment_bytes_with_room(std::min(wanted, call::kMostBytes / ranks) * ranks) / ranks;
+    wanted =
+        os::segment_bytes_with_room(std::min(wanted, call::kMostBytes / ranks) * ranks) / ranks;
   }
   wanted = std::min(wanted, call::kMostBytes / ranks);
   return stripe_with_world(os::allowed_segment_bytes(wanted * ranks) / ranks, engines, world);

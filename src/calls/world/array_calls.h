@@ -25,10 +25,8 @@ inline void barrier(const Communicator& comm,
                     std::uint64_t digest,
                     std::optional<Duration> deadline,
                     std::optional<StreamRef> stream) {
-  comm.impl()->run({.kind = engine::Kind::kBarrier,
-                    .digest = digest,
-                    .deadline = deadline,
-                    .stream = stream});
+  comm.impl()->run(
+      {.kind = engine::Kind::kBarrier, .digest = digest, .deadline = deadline, .stream = stream});
 }
 
 }  // namespace hocket::world

@@ -29,8 +29,7 @@ void fail_unmade(WorldImpl& world,
                  control::GroupEntry* entry) noexcept {
   const auto reason = failure::reason_of_caught();
   control::HostControl& host = world.host();
-  control::GroupControl group(
-      host, host.at(block), membership.rank, membership.host_ranks, entry);
+  control::GroupControl group(host, host.at(block), membership.rank, membership.host_ranks, entry);
   group.fail({.cause = Cause::kNotMade,
               .reporter = membership.rank,
               .culprit = membership.rank,
@@ -53,9 +52,8 @@ std::shared_ptr<CommunicatorImpl> CommunicatorImpl::make(const std::shared_ptr<W
                                                          Membership membership,
                                                          std::uint64_t block) {
   const bool is_member = membership.rank >= 0;
-  control::GroupEntry* const entry = is_member && membership.spans()
-                                         ? world->host().find_group(membership.id())
-                                         : nullptr;
+  control::GroupEntry* const entry =
+      is_member && membership.spans() ? world->host().find_group(membership.id()) : nullptr;
   try {
     if (is_member && membership.spans() && entry == nullptr) {
       throw Error({.code = ErrorCode::kSystem,

@@ -73,7 +73,7 @@ class ExitList {
   void leave_kept(int status) noexcept;
   void leave_all(int status) noexcept;
   std::vector<std::shared_ptr<WorldImpl>> living_worlds() const;
-  void exit() noexcept;  // is under way
+  void exit() noexcept;                    // is under way
   int status_of(int code) const noexcept;  // that the process exits with instead
   static void end_with_error(int code) noexcept;
 

@@ -12,9 +12,9 @@
 
 namespace hocket {
 
-using world::CommunicatorImpl;
 using engine::Kind;
 using engine::Signature;
+using world::CommunicatorImpl;
 
 namespace {
 
@@ -43,8 +43,8 @@ std::vector<T> gather_all(CommunicatorImpl& parent,
 
 // The membership of the parent's ranks `members`, in order.
 call::Membership membership(const CommunicatorImpl& parent,
-                      std::span<const int> members,
-                      std::string name) {
+                            std::span<const int> members,
+                            std::string name) {
   const call::Membership& old = parent.membership();
   call::Membership made{.name = std::move(name), .has_lost_ranks = old.has_lost_ranks};
   for (const int member : members) {

@@ -12,10 +12,10 @@
 
 namespace hocket::world {
 
+using engine::Distance;
 using engine::Provider;
 using engine::ProviderList;
 using engine::Ranks;
-using engine::Distance;
 using engine::Use;
 
 namespace {

@@ -151,7 +151,7 @@ Envelope probed(CommunicatorImpl& impl, int source, const MessageOptions& option
 
 // Leaves out messages to or from kNullRank.
 template <typename One>
-std::vector<One> with_somebody(std::span<const One> messages, int One::*peer) {
+std::vector<One> with_somebody(std::span<const One> messages, int One::* peer) {
   std::vector<One> kept;
   std::ranges::copy_if(
       messages, std::back_inserter(kept), [&](const One& one) { return one.*peer != kNullRank; });
@@ -250,8 +250,8 @@ Work Communicator::recv_async(ArrayView out, int source, const MessageOptions& o
   const Envelope from = envelope(*impl_, source, false, out, options);
   std::shared_ptr<call::Operation> operation;
   if (from.peer == kNullRank) {
-    operation = call::make_operation(
-        impl_->shared_from_this(), base::Deadline::in(kForever), kForever);
+    operation =
+        call::make_operation(impl_->shared_from_this(), base::Deadline::in(kForever), kForever);
     operation->received = nothing_received(out.dtype(), options);
     operation->finish(nullptr);
   } else if (is_on_gpu(out)) {

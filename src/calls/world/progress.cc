@@ -70,7 +70,7 @@ class ProgressThread::State {
   std::mutex mutex_;
   std::vector<std::shared_ptr<call::Core>> added_;  // guarded by mutex_
   std::atomic<std::size_t> calls_{0};  // of communicators that were added and still move
-  std::atomic<bool> wakes_{false};                        // something was added
+  std::atomic<bool> wakes_{false};     // something was added
   std::latch ready_{1};
   std::exception_ptr refusal_;  // written before ready_
   std::atomic<bool> stop_{false};
@@ -78,14 +78,14 @@ class ProgressThread::State {
   os::FutexWord bell_{0};
   std::vector<std::shared_ptr<call::Core>> moving_;
   bool awaits_gpu_ = false;
-  bool is_attended_ = false;  // threads of the program move all that is under way
-  std::vector<os::FutexWait> waits_;                   // on the peers that live
+  bool is_attended_ = false;          // threads of the program move all that is under way
+  std::vector<os::FutexWait> waits_;  // on the peers that live
   base::Deadline next_end_ = base::Deadline::never();  // when to look how those ended who died
   std::vector<std::weak_ptr<call::PeriodicTask>> periodic_tasks_;  // guarded by mutex_
   base::Deadline next_tick_ = base::Deadline::never();
   std::uint32_t losses_at_tick_ = 0;
-  std::uint32_t bell_at_tick_ = 0;  // the network's
-  std::atomic<bool> asked_{false};  // for a tick
+  std::uint32_t bell_at_tick_ = 0;             // the network's
+  std::atomic<bool> asked_{false};             // for a tick
   std::atomic<os::FutexWord*> call_{nullptr};  // null: see `listen`
   std::uint32_t call_at_tick_ = 0;
 };

@@ -1,6 +1,6 @@
 // Rebuilds a communicator after its end, for the ranks that go on. Their agreement is described in
-// membership/control/succession.h. Here is a rank's part. It says that it has come, waits for the others, and
-// allocates the new group's memory if that is its turn.
+// membership/control/succession.h. Here is a rank's part. It says that it has come, waits for the
+// others, and allocates the new group's memory if that is its turn.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -352,11 +352,12 @@ void CommunicatorImpl::refuse_rebuild(const std::string& reason) {
   const call::CallGuard guard(*this);
   if (!is_open() || forks().forked()) raise_unusable();
   if (!rebuilt_) rebuild_turns_->refuse(reason);
-  throw InvalidArgument(Status{.code = ErrorCode::kInvalidArgument,
-                               .message = fmt::format("rebuild() of {}: {}", membership().name, reason),
-                               .communicator = membership().name,
-                               .operation = "rebuild",
-                               .rank = rank()});
+  throw InvalidArgument(
+      Status{.code = ErrorCode::kInvalidArgument,
+             .message = fmt::format("rebuild() of {}: {}", membership().name, reason),
+             .communicator = membership().name,
+             .operation = "rebuild",
+             .rank = rank()});
 }
 
 }  // namespace hocket::world

@@ -119,9 +119,8 @@ void LocalPointToPoint::fill(Expected& expected, Sent& message) {
   expected.received = message.to;
   expected.received.peer = message.source;
   const std::size_t bytes = std::min(message.bytes.size(), expected.bytes.size());
-  const bool whole =
-      (from.allows_longer || bytes == message.bytes.size()) &&
-      (from.allows_shorter || bytes == expected.bytes.size());
+  const bool whole = (from.allows_longer || bytes == message.bytes.size()) &&
+                     (from.allows_shorter || bytes == expected.bytes.size());
   const bool fits = engine::is_alike(from, message.to) && whole;
   if (fits && bytes != 0) std::memcpy(expected.bytes.data(), message.bytes.data(), bytes);
   if (!fits) message.wanted = from;

@@ -245,8 +245,7 @@ bool MpiLibrary::test(Flight& flight) {
 void MpiLibrary::abandon(std::unique_ptr<Flight> flight) noexcept {
   const std::lock_guard lock(mutex_);
   Flight* left = flight.release();  // MPI may write to it until it is done
-  shim_->give_up(
-      left->request, [](void* memory) { delete static_cast<Flight*>(memory); }, left);
+  shim_->give_up(left->request, [](void* memory) { delete static_cast<Flight*>(memory); }, left);
 }
 
 void MpiLibrary::forsake() noexcept {

@@ -29,8 +29,7 @@ std::size_t chunk_bytes(const engine::Signature& signature, int size) noexcept {
     return kChunkBytes;
   }
   const bool has_shares = row.gives == Has::kAll || row.takes == Has::kAll;
-  const std::size_t bytes =
-      bytes_of(signature) * (has_shares ? static_cast<std::size_t>(size) : 1);
+  const std::size_t bytes = bytes_of(signature) * (has_shares ? static_cast<std::size_t>(size) : 1);
   if (bytes >= kLongArray) return kChunkBytes;
   return row.gives == Has::kShare ? kShortChunkBytes : half_of(bytes);
 }

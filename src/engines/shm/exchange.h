@@ -36,9 +36,8 @@ namespace hocket::engines::shm {
 // exposed arrays also has `int read(ShmGroup&, const Call&, const ExposedArray&)`; see
 // read_exposed.
 template <typename Giver>
-concept Exposes = requires(Giver giver, ShmGroup& group, const engine::Call& call) {
-  giver.expose(group, call);
-};
+concept Exposes =
+    requires(Giver giver, ShmGroup& group, const engine::Call& call) { giver.expose(group, call); };
 template <typename Taker>
 concept ReadsExposed = requires(Taker taker, ShmGroup& group, const engine::Call& call) {
   taker.read(group, call, ExposedArray{});
@@ -302,7 +301,7 @@ struct GiveParts {
   ChunkPieces pieces;
   PieceSize piece;
   OwnPart own;
-  std::uint64_t most = 0;                       // steps; set by make
+  std::uint64_t most = 0;                         // steps; set by make
   std::size_t long_from = Stager::copied_from();  // bytes of a part; see Stager
   bool exposes = false;                           // readers may read the array directly
 

@@ -297,26 +297,16 @@ class ShmGroup {
            void* to,
            std::size_t offset,
            std::size_t bytes) const noexcept {
-    return read_exposed(control_,
-                        array,
-                        words_[rank_].copying,
-                        mark_of(array.owner),
-                        to,
-                        offset,
-                        bytes);
+    return read_exposed(
+        control_, array, words_[rank_].copying, mark_of(array.owner), to, offset, bytes);
   }
   // See write_exposed.
   int write(const ExposedArray& array,
             const void* from,
             std::size_t offset,
             std::size_t bytes) const noexcept {
-    return write_exposed(control_,
-                         array,
-                         words_[rank_].copying,
-                         mark_of(array.owner),
-                         from,
-                         offset,
-                         bytes);
+    return write_exposed(
+        control_, array, words_[rank_].copying, mark_of(array.owner), from, offset, bytes);
   }
   void end_exposing() const noexcept;
   // Returns whether ranks of this host may read what peers expose, and whether they do so even when

@@ -257,8 +257,7 @@ bool ShmPointToPoint::write_queued(int rank) {
   while (!peer.queued.empty()) {
     const std::uint32_t index = peer.queued.front();
     Slot& message = slots_[index];
-    const RecordType type =
-        type_of(message.envelope, message.bytes, peer.out.capacity(), in_turns);
+    const RecordType type = type_of(message.envelope, message.bytes, peer.out.capacity(), in_turns);
     if (type == RecordType::kEager) {
       if (!write_eager(message.envelope, message.id, {message.from, message.bytes})) break;
       message.received = message.envelope;

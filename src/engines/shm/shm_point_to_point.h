@@ -58,10 +58,10 @@ class ShmPointToPoint final : public engine::PointToPoint {
     std::size_t bytes = 0;     // of the message; of a receive: what is stored
     std::size_t incoming = 0;  // of a receive: what is sent
     std::size_t moved = 0;     // bytes that have gone or come
-    std::uint32_t id = 0;  // the sender's number for the message
-    ArrayOffer offer;      // where its bytes can be read; ticket 0: they cannot
-    ArrayOffer landing;    // where the sender can write them, likewise
-    bool is_written = false;  // receive: the sender has written all pieces that it claimed
+    std::uint32_t id = 0;      // the sender's number for the message
+    ArrayOffer offer;          // where its bytes can be read; ticket 0: they cannot
+    ArrayOffer landing;        // where the sender can write them, likewise
+    bool is_written = false;   // receive: the sender has written all pieces that it claimed
   };
   // A message that arrived before its receive.
   struct Unexpected {

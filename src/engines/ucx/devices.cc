@@ -64,8 +64,7 @@ std::string net_devices(const std::string& interface,
   const bool excludes = transports.starts_with('^');
   const auto words = words_of(transports.substr(excludes ? 1 : 0));
   const bool takes_all = words.empty() || excludes || contains(words, "all");
-  const bool takes_tcp =
-      excludes ? !contains(words, "tcp") : takes_all || contains(words, "tcp");
+  const bool takes_tcp = excludes ? !contains(words, "tcp") : takes_all || contains(words, "tcp");
   if (!takes_tcp) return {};
   if (others.empty() || !(takes_all || needs_others(words))) return interface;
   return fmt::format("{},{}", interface, fmt::join(others, ","));

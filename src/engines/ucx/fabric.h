@@ -264,7 +264,7 @@ class Fabric {
   std::size_t early_bytes_ = 0;
   std::vector<std::unique_ptr<Outgoing>> free_;
   std::uint64_t last_tag_ = 0;
-  std::set<void*> drains_;  // requests that receive unwanted messages
+  std::set<void*> drains_;                        // requests that receive unwanted messages
   Count trials_left_ = std::make_shared<int>(0);  // trial messages that have not left
 };
 

@@ -53,8 +53,8 @@ PortRange port_range();
 
 // The settings of the job and of the library as a whole. Each engine reads its own settings.
 struct Config {
-  LogLevel log = LogLevel::kWarning;               // HOCKET_LOG
-  Duration deadline = std::chrono::seconds(300);   // HOCKET_DEADLINE, seconds; "forever"
+  LogLevel log = LogLevel::kWarning;              // HOCKET_LOG
+  Duration deadline = std::chrono::seconds(300);  // HOCKET_DEADLINE, seconds; "forever"
   WaitTimes waits;
   std::size_t segment_bytes = 0;    // HOCKET_SEGMENT_GIB for each rank; 0: by the machine's memory
   std::string engines;              // HOCKET_ENGINES, comma separated; empty: all

@@ -6,8 +6,8 @@
 namespace hocket::base {
 
 // A resource. While it exists, every wait of this thread that supports interrupts
-// (foundation/base/interrupt.h) calls `look` at least every 20 ms. An exception of `look` ends the wait. A
-// thread has at most one, which it makes and destroys itself.
+// (foundation/base/interrupt.h) calls `look` at least every 20 ms. An exception of `look` ends the
+// wait. A thread has at most one, which it makes and destroys itself.
 class Lookout {
  public:
   explicit Lookout(std::function<void()> look);

@@ -22,7 +22,8 @@ class ExactSum {
 
 // The sum of 64-bit integers, in two halves: high * 2^32 + low.
 template <typename T>
-requires(sizeof(T) == 8) class ExactSum<T> {
+  requires(sizeof(T) == 8)
+class ExactSum<T> {
  public:
   constexpr ExactSum() = default;
   constexpr ExactSum(std::int64_t high, std::int64_t low) : high_(high), low_(low) {}

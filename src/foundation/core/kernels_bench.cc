@@ -82,9 +82,9 @@ void register_all() {
                                      [stores](benchmark::State& state) { copy(state, stores); }));
   }
   for (const DType dtype : {DType::kUInt8, DType::kBFloat16, DType::kFloat32, DType::kFloat64}) {
-    add_sizes(benchmark::RegisterBenchmark(
-        ("digest/" + std::string(name_of(dtype))).c_str(),
-        [dtype](benchmark::State& state) { digest(state, dtype); }));
+    add_sizes(
+        benchmark::RegisterBenchmark(("digest/" + std::string(name_of(dtype))).c_str(),
+                                     [dtype](benchmark::State& state) { digest(state, dtype); }));
   }
   for (int d = 0; d < hocket::kDTypeCount; ++d) {
     for (int o = 0; o < hocket::kReduceOpCount; ++o) {

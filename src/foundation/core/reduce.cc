@@ -23,7 +23,7 @@ namespace {
 
 template <typename T>
 concept SmallFloat = std::same_as<T, float16> || std::same_as<T, bfloat16> ||
-    std::same_as<T, float8_e4m3> || std::same_as<T, float8_e5m2>;
+                     std::same_as<T, float8_e4m3> || std::same_as<T, float8_e5m2>;
 template <typename T>
 concept Integer = std::integral<T> && !std::same_as<T, bool>;
 template <typename T>

@@ -90,7 +90,7 @@ bool replace_import(const void* inside, const char* name, const void* replacemen
   for (const auto relocations :
        {dynamic.relocations(DT_JMPREL, DT_PLTRELSZ), dynamic.relocations(DT_RELA, DT_RELASZ)}) {
     for (const Relocation& each : relocations) {
-      const ElfW(Sym)& symbol = symbols[ELF64_R_SYM(each.r_info)];
+      const ElfW(Sym) & symbol = symbols[ELF64_R_SYM(each.r_info)];
       if (symbol.st_shndx != SHN_UNDEF || std::strcmp(names + symbol.st_name, name) != 0) continue;
       const Address slot = library->l_addr + each.r_offset;
       if (!store(slot, replacement, is_sealed(slot, file.dli_fbase, library->l_addr))) return false;

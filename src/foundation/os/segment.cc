@@ -84,8 +84,8 @@ Segment Segment::create(const char* name, std::size_t bytes) {
   }
   // Beyond this limit the kernel kills the process (SIGXFSZ) instead of returning an error.
   rlimit limit{};
-  const bool is_allowed = getrlimit(RLIMIT_FSIZE, &limit) != 0 ||
-                          limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur;
+  const bool is_allowed = getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+                          bytes <= limit.rlim_cur;
   if (!is_allowed) errno = EFBIG;
   if (!is_allowed || ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) {
     throw SystemError("cannot size the job's shared memory (HOCKET_SEGMENT_GIB makes it less)",

@@ -95,7 +95,8 @@ std::uint64_t number_of(const Segment& segment) noexcept {
   return status.st_ino;
 }
 
-SegmentView::SegmentView(const std::string& path) : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+SegmentView::SegmentView(const std::string& path)
+    : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
   struct stat status;
   if (!fd_ || ::fstat(fd_.get(), &status) != 0) {
     throw SystemError("cannot open the job's shared memory for reading", errno);

@@ -85,7 +85,8 @@ int hocket_reproducible_sum(hocket_comm* comm,
   return guarded("hocket_reproducible_sum", [&] {
     const Collective call(comm, options);
     const auto o = call.reduce(op);
-    call.comm().reproducible_sum(required(call.refuse(), shards, "shards"), required(call.refuse(), out, "out"), o);
+    call.comm().reproducible_sum(
+        required(call.refuse(), shards, "shards"), required(call.refuse(), out, "out"), o);
   });
 }
 int hocket_compressed_all_reduce(hocket_comm* comm,

@@ -26,10 +26,9 @@ std::string processors_text(const Processors& processors) {
 }
 
 std::string waits_text(const Processors& processors) {
-  return processors.spinning_ranks == 0
-             ? "ranks yield"
-             : fmt::format("up to {} spin, more than that yield",
-                           plural(processors.spinning_ranks, "rank"));
+  return processors.spinning_ranks == 0 ? "ranks yield"
+                                        : fmt::format("up to {} spin, more than that yield",
+                                                      plural(processors.spinning_ranks, "rank"));
 }
 
 std::string caches_text(const Processors& processors) {

@@ -54,7 +54,7 @@ struct RunArguments {
   bool no_prefix = false;
   double timeout = 0;  // seconds; 0: none
   double join_timeout = 300;
-  double grace = 1;    // seconds
+  double grace = 1;  // seconds
 };
 
 Binding binding_from(const std::string& word) {

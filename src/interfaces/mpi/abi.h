@@ -1,8 +1,8 @@
 // The binary interface that a library is built for: its mpi.h, and what differs between the two.
 //
-// Everything in src/interfaces/mpi that includes this is compiled once for each. HOCKET_MPI_MPICH says that it
-// is MPICH's, whose handles are integers; those of the standard are pointers. Handles of a
-// program's own objects are numbers of places in a table, in both.
+// Everything in src/interfaces/mpi that includes this is compiled once for each. HOCKET_MPI_MPICH
+// says that it is MPICH's, whose handles are integers; those of the standard are pointers. Handles
+// of a program's own objects are numbers of places in a table, in both.
 #pragma once
 
 #include <mpi.h>

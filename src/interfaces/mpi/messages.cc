@@ -168,8 +168,7 @@ Pending recv(How how,
   Comm& comm = comm_of(handle);
   if (source == MPI_PROC_NULL) return received_already(kFromNobody);
   const int from = source_in_net(comm, source);
-  const MessageOptions options{
-      .tag = tag_in_net(tag), .allow_shorter = true, .allow_longer = true};
+  const MessageOptions options{.tag = tag_in_net(tag), .allow_shorter = true, .allow_longer = true};
   const Space space = incoming(buf, count, datatype);
   if (is_direct(how)) {
     return received_already(outcome_of(comm, comm.net->recv(space.view(), from, options), space));

@@ -32,11 +32,8 @@ void make_ready(Request& request, int first, int last) {
 }
 
 // Makes an inactive request of as many partitions, with the means to begin its message.
-void hand_out_partitioned(MPI_Request* handle,
-                          int count,
-                          bool sends,
-                          std::function<Pending()> begin,
-                          MPI_Comm comm) {
+void hand_out_partitioned(
+    MPI_Request* handle, int count, bool sends, std::function<Pending()> begin, MPI_Comm comm) {
   require(count >= 0, MPI_ERR_ARG, "partitions is negative");
   hand_out_persistent(handle, std::move(begin), Scope{comm});
   auto made = std::make_unique<Partitions>();

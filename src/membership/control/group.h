@@ -137,9 +137,10 @@ class GroupControl {
   // The message that `member` waits for; empty: none, or it is on another host.
   std::string shown_wait(int member) const;
 
-  // --- Deadlocks: see membership/failure/deadlock.h -----------------------------------------------------------
-  // Shows the other ranks of this host the call in which this rank blocks, and gives it a new
-  // number. The number stays the same until a call is shown again or hidden.
+  // --- Deadlocks: see membership/failure/deadlock.h
+  // ----------------------------------------------------------- Shows the other ranks of this host
+  // the call in which this rank blocks, and gives it a new number. The number stays the same until
+  // a call is shown again or hidden.
   void show_blocking(const BlockingCall& call) noexcept;
   void hide_blocking() noexcept;
   struct ShownCall {

@@ -133,8 +133,7 @@ struct alignas(kApart) SharedRebuildRefusal {
   std::optional<RebuildRefusal> read() const {
     const std::uint64_t number = count.load(std::memory_order_acquire);
     if (number == 0 || number == kBeingWritten) return std::nullopt;
-    RebuildRefusal refusal{
-        .count = number, .after = after, .reason = std::string(text.view())};
+    RebuildRefusal refusal{.count = number, .after = after, .reason = std::string(text.view())};
     base::thread_fence(std::memory_order_acquire);
     if (count.load(std::memory_order_relaxed) != number) return std::nullopt;
     return refusal;

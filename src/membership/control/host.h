@@ -358,7 +358,8 @@ class HostControl {
   // already come. Set it before the rank arrives; the function outlives this.
   void set_arming(std::function<bool()> arming) { arming_ = std::move(arming); }
 
-  // --- Long waits; see monitoring/live/long_wait.h -------------------------------------------------------
+  // --- Long waits; see monitoring/live/long_wait.h
+  // -------------------------------------------------------
   int world_rank(int place) const noexcept {
     return lines_[place].world_rank.load(std::memory_order_relaxed);
   }

@@ -7,8 +7,8 @@ namespace hocket::control {
 namespace {
 
 bool is_known(const engine::Signature& s) noexcept {
-  return static_cast<int>(s.kind) < engine::kKindCount &&
-         static_cast<int>(s.dtype) < kDTypeCount && static_cast<int>(s.op) < kReduceOpCount;
+  return static_cast<int>(s.kind) < engine::kKindCount && static_cast<int>(s.dtype) < kDTypeCount &&
+         static_cast<int>(s.op) < kReduceOpCount;
 }
 
 }  // namespace
@@ -46,8 +46,7 @@ const void* Onlooker::find(std::uint64_t offset,
 SeenRank Onlooker::rank(int place) const noexcept {
   if (place < 0 || place >= places_) return {};
   constexpr auto kRelaxed = std::memory_order_relaxed;
-  const RankLine& line =
-      at<RankLine>(lines_offset(), static_cast<std::size_t>(places_))[place];
+  const RankLine& line = at<RankLine>(lines_offset(), static_cast<std::size_t>(places_))[place];
   const std::int32_t awaits = line.awaits.load(kRelaxed);
   return {.state = line.state.load(std::memory_order_acquire),
           .world_rank = line.world_rank.load(kRelaxed),

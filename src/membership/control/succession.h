@@ -81,8 +81,8 @@ class Succession {
   bool is_lost(int member) const noexcept;
   // True if the member has certainly ended or closed the group.
   bool has_ended(int member) const noexcept;
-  // True if the member is lost, and no lane hears of it either. A member that only its messages cannot reach may go on
-  // with hosts that they do reach, so it counts as there once it has come.
+  // True if the member is lost, and no lane hears of it either. A member that only its messages
+  // cannot reach may go on with hosts that they do reach, so it counts as there once it has come.
   bool is_out_of_reach(int member) const noexcept;
   bool is_there(int member) const noexcept { return is_there(member, latest_turn()); }
   bool anybody_came() const noexcept;

@@ -63,7 +63,8 @@ bool Standstill::can_go_on(int member) const {
   const BlockingCall& call = calls_[index(member)]->call;
   if (call.sequence == 0) {
     const std::size_t count = std::min<std::size_t>(call.peer_count, BlockingCall::kPeers);
-    return std::none_of(call.peers.begin(), call.peers.begin() + static_cast<std::ptrdiff_t>(count),
+    return std::none_of(call.peers.begin(),
+                        call.peers.begin() + static_cast<std::ptrdiff_t>(count),
                         [&](std::int32_t peer) { return waits_for_stuck(member, peer); });
   }
   for (int i = 0; i < group_.size(); ++i) {
@@ -193,9 +194,8 @@ std::optional<control::Failure> DeadlockSearch::look(std::span<const Awaited> aw
     pause_ = kPause;
     next_ = base::Deadline::in(pause_);
   }
-  const bool is_proven = std::all_of(members.begin(), members.end(), [&](int member) {
-    return group_.vote_of(member) == hash;
-  });
+  const bool is_proven = std::all_of(
+      members.begin(), members.end(), [&](int member) { return group_.vote_of(member) == hash; });
   if (!is_proven) return std::nullopt;
   control::Failure failure{.cause = control::Cause::kDeadlock,
                            .reporter = group_.rank(),

@@ -1,18 +1,19 @@
 // Ranks that wait for each other, so that none of their calls can end.
 //
-// A rank in a blocking call starts nothing else on the communicator before that call ends. After some
-// milliseconds it shows what it waits for, under a number. The number changes with every call, and
-// whenever the rank's carrier has moved anything. A set of ranks that wait for nobody outside it is
-// a deadlock if nothing is under way between them:
+// A rank in a blocking call starts nothing else on the communicator before that call ends. After
+// some milliseconds it shows what it waits for, under a number. The number changes with every call,
+// and whenever the rank's carrier has moved anything. A set of ranks that wait for nobody outside
+// it is a deadlock if nothing is under way between them:
 //
 //   rank 0   recv from 1    number 7    reads 7, 5, 9   looks for messages: none   votes (7, 5, 9)
 //   rank 1   recv from 2    number 5    reads 7, 5, 9   looks for messages: none   votes (7, 5, 9)
 //   rank 2   barrier        number 9    reads 7, 5, 9   looks for messages: none   votes (7, 5, 9)
 //
 // Equal votes prove it. Each voter read every number before its vote, so all calls had begun before
-// the first vote. Whatever the ranks sent before, a voter would have found, as it looked afterwards.
-// The first rank to move anything after its vote would need another's move, made after the first
-// rank had looked. That move changes the other's number, which its own vote holds: the votes differ.
+// the first vote. Whatever the ranks sent before, a voter would have found, as it looked
+// afterwards. The first rank to move anything after its vote would need another's move, made after
+// the first rank had looked. That move changes the other's number, which its own vote holds: the
+// votes differ.
 //
 // Only ranks of one host are seen, and only carriers that know what is under way take part.
 #pragma once

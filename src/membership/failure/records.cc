@@ -20,8 +20,7 @@ std::optional<Refusal> find_refusal(const control::GroupControl& group, std::uin
   return std::nullopt;
 }
 
-std::optional<Failure> find_difference(const control::GroupControl& group,
-                                       std::uint64_t sequence) {
+std::optional<Failure> find_difference(const control::GroupControl& group, std::uint64_t sequence) {
   const auto own = group.find(group.rank(), sequence);
   if (!own || own->refused) return std::nullopt;
   for (int i = 0; i < group.size(); ++i) {

@@ -324,11 +324,11 @@ std::string Texts::sentence_of_difference(const Failure& f, const std::string& w
 std::string Texts::sentence_of_deadlock(const Failure& f) const {
   const std::vector<int> members = members_of(f.missing);
   const std::string who =
-      members.size() == 1
-          ? fmt::format("rank {} waits for itself", members.front())
-          : fmt::format("ranks {} wait for each other", fmt::join(members, ", "));
+      members.size() == 1 ? fmt::format("rank {} waits for itself", members.front())
+                          : fmt::format("ranks {} wait for each other", fmt::join(members, ", "));
   return fmt::format(
-      "{} on {}, and nothing is on its way that could end a call of theirs: {}; have one of them make "
+      "{} on {}, and nothing is on its way that could end a call of theirs: {}; have one of them "
+      "make "
       "its other call first, or exchange by send_recv",
       who,
       communicator_,
@@ -453,20 +453,20 @@ Status Texts::status(const Failure& failure) const {
 
 void Texts::raise(const Refusal& refusal) const {
   const std::string_view name = engine::name_of(refusal.kind);
-  throw InvalidArgument(
-      Status{.code = ErrorCode::kInvalidArgument,
-             .message = fmt::format(
-                 "rank {} refused {} #{} on {}: {}; the communicator can be used further",
-                 refusal.rank,
-                 name,
-                 refusal.sequence,
-                 communicator_,
-                 refusal.reason),
-             .communicator = communicator_,
-             .sequence = refusal.sequence,
-             .operation = std::string(name),
-             .rank = group_.rank(),
-             .peer = refusal.rank});
+  throw InvalidArgument(Status{
+      .code = ErrorCode::kInvalidArgument,
+      .message =
+          fmt::format("rank {} refused {} #{} on {}: {}; the communicator can be used further",
+                      refusal.rank,
+                      name,
+                      refusal.sequence,
+                      communicator_,
+                      refusal.reason),
+      .communicator = communicator_,
+      .sequence = refusal.sequence,
+      .operation = std::string(name),
+      .rank = group_.rank(),
+      .peer = refusal.rank});
 }
 
 }  // namespace hocket::failure

@@ -58,7 +58,7 @@ void write_all(int fd, const void* from, std::size_t size) {
 }
 
 void check_private(const os::Fd& file, const std::string& path) {
-  struct stat status {};
+  struct stat status{};
   if (::fstat(file.get(), &status) != 0) throw SystemError("cannot look at " + path, errno);
   if (!S_ISREG(status.st_mode)) {
     throw RendezvousError(fmt::format("the key file {} is not a regular file", path));

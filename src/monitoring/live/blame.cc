@@ -19,9 +19,7 @@ const ShownGroup* doing_of(const Glance& glance, int place) {
 }
 
 // All have come to the call: finds a rank that has not finished and stands still.
-int still_inside(const Glance& glance,
-                 int place,
-                 const std::function<bool(int)>& stands_still) {
+int still_inside(const Glance& glance, int place, const std::function<bool(int)>& stands_still) {
   const ShownGroup& group = *doing_of(glance, place);
   const std::uint64_t sequence = glance.member_of(group)->last;
   for (const SeenMember& other : glance.groups.at(group.block)) {

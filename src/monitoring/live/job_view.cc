@@ -122,9 +122,8 @@ class JobView::Impl {
     std::set<int> blamed;
     for (int place = 0; place < segment_.places(); ++place) {
       LiveRank rank = rank_of(place, states[at(place)], options);
-      const int by = rank.state == LiveState::kAlive
-                         ? live::blamed_by(glance, place, stands_still)
-                         : -1;
+      const int by =
+          rank.state == LiveState::kAlive ? live::blamed_by(glance, place, stands_still) : -1;
       if (by >= 0) blamed.insert(rank.blocked_by = number_of(by));
       if (job.pid == 0 && rank.is_here) job.pid = rank.pid;
       job.ranks.push_back(std::move(rank));
@@ -149,7 +148,8 @@ class JobView::Impl {
     for (int place = 0; place < segment_.ranks(); ++place) {
       const control::SeenRank rank = segment_.rank(place);
       const auto found = by_own.find(rank.pid);
-      if (rank.state == RankState::kAlive && found != by_own.end()) pids_[at(place)] = found->second;
+      if (rank.state == RankState::kAlive && found != by_own.end())
+        pids_[at(place)] = found->second;
     }
   }
 
@@ -163,9 +163,7 @@ class JobView::Impl {
     return pid == rank.pid ? os::thread_state(pid, start, rank.thread) : ProcessState{};
   }
 
-  int number_of(int place) const {
-    return sampler_->glance().ranks[at(place)].line.world_rank;
-  }
+  int number_of(int place) const { return sampler_->glance().ranks[at(place)].line.world_rank; }
 
   LiveRank rank_of(int place, const ProcessState& state, const LiveOptions& options) const {
     const Glance& glance = sampler_->glance();
@@ -213,9 +211,8 @@ class JobView::Impl {
 
   LiveGroup group_of(const ShownGroup& group, bool with_recent) const {
     const SeenMember* const member = sampler_->glance().member_of(group);
-    LiveGroup made{.name = group.name,
-                   .rank = group.index,
-                   .size = segment_.size_of_group(group.block)};
+    LiveGroup made{
+        .name = group.name, .rank = group.index, .size = segment_.size_of_group(group.block)};
     if (member == nullptr) return made;
     made.calls = member->last;
     if (member->last != 0) made.call = call_text(group, member->last);

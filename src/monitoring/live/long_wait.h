@@ -28,7 +28,7 @@ struct LongWaits {
   control::GroupControl& group;
   const failure::Texts& texts;
   std::string communicator;
-  Duration after = kForever;  // when a wait counts as long; kForever: never
+  Duration after = kForever;           // when a wait counts as long; kForever: never
   Duration deadlock_after = kForever;  // when a wait looks for deadlocks; see failure/deadlock.h
   // Describes something that arrived in place of the awaited thing; empty: nothing.
   std::function<std::string(const failure::Awaited&)> beside = {};

@@ -92,9 +92,9 @@ class MetricsServer::Impl {
   explicit Impl(const Options& options) : options_(options) {
     const auto where = os::parse_host_port(options.address);
     if (!where) {
-      throw InvalidArgument(fmt::format(
-          "the address of metrics, \"{}\", is no HOST:PORT, such as 127.0.0.1:9464",
-          options.address));
+      throw InvalidArgument(
+          fmt::format("the address of metrics, \"{}\", is no HOST:PORT, such as 127.0.0.1:9464",
+                      options.address));
     }
     if (options.token.empty() && !os::is_loopback(where->host)) {
       throw InvalidArgument(fmt::format(
@@ -131,9 +131,8 @@ class MetricsServer::Impl {
     std::vector<pollfd> polls{{wakeup_.fd(), POLLIN, 0}};
     polls.push_back({listener_.get(), POLLIN, 0});
     for (const MetricsReader& reader : readers_) {
-      polls.push_back({reader.socket.get(),
-                       static_cast<short>(reader.reply.empty() ? POLLIN : POLLOUT),
-                       0});
+      polls.push_back(
+          {reader.socket.get(), static_cast<short>(reader.reply.empty() ? POLLIN : POLLOUT), 0});
     }
     ::poll(polls.data(), polls.size(), static_cast<int>(kLook.count()));
     wakeup_.take();
@@ -190,7 +189,8 @@ class MetricsServer::Impl {
       return;
     }
     reader.request.append(bytes.data(), static_cast<std::size_t>(length));
-    if (reader.request.find("\r\n\r\n") != std::string::npos) reader.reply = reply_to(reader.request);
+    if (reader.request.find("\r\n\r\n") != std::string::npos)
+      reader.reply = reply_to(reader.request);
   }
 
   void write_some(MetricsReader& reader) {
@@ -255,12 +255,12 @@ std::unique_ptr<MetricsServer> serve_metrics(
   const auto address = base::environment("HOCKET_METRICS");
   if (!address || *address == kOnlyCounted) return nullptr;
   try {
-    return std::make_unique<MetricsServer>(MetricsServer::Options{
-        .address = *address,
-        .token = base::environment("HOCKET_METRICS_TOKEN").value_or(""),
-        .pid = static_cast<int>(getpid()),
-        .memory = os::number_of(segment),
-        .store_clients = std::move(store_clients)});
+    return std::make_unique<MetricsServer>(
+        MetricsServer::Options{.address = *address,
+                               .token = base::environment("HOCKET_METRICS_TOKEN").value_or(""),
+                               .pid = static_cast<int>(getpid()),
+                               .memory = os::number_of(segment),
+                               .store_clients = std::move(store_clients)});
   } catch (const Error& error) {
     base::log(base::LogLevel::kWarning, fmt::format("metrics are not served: {}", error.what()));
     return nullptr;

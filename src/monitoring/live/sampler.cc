@@ -153,9 +153,8 @@ void Sampler::count_calls(int place, const ShownGroup& group) {
 
 // True if all members have come to the call that `member` is in.
 bool Sampler::has_company(const SeenMember& member, std::uint64_t block) const {
-  return std::ranges::all_of(glance_.groups.at(block), [&](const SeenMember& other) {
-    return other.last >= member.last;
-  });
+  return std::ranges::all_of(glance_.groups.at(block),
+                             [&](const SeenMember& other) { return other.last >= member.last; });
 }
 
 void Sampler::count(int place) {

@@ -90,7 +90,7 @@ class Sampler {
   const control::Onlooker& segment_;
   Glance glance_;
   std::vector<Tally> tallies_;
-  std::vector<Doing> doing_;  // by place
+  std::vector<Doing> doing_;                                        // by place
   std::map<std::pair<int, std::uint64_t>, std::uint64_t> counted_;  // by place and block
   Clock::time_point begun_;
   Clock::time_point now_;

@@ -72,8 +72,8 @@ void* MappedFile::map(std::size_t offset, std::size_t bytes) noexcept {
     errno = error;
     return nullptr;
   }
-  void* at = mmap(
-      nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, static_cast<off_t>(offset));
+  void* at =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, static_cast<off_t>(offset));
   if (at == MAP_FAILED) return nullptr;
   // To be written to at once, as pages of a file else are not: a call would stop at each. Linux has
   // it from 5.14 on.

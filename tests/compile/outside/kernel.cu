@@ -1,6 +1,7 @@
 // A kernel of a program's own on symmetric memory, as docs/gpu.md has it: it is compiled, not run.
-#include <hocket/device.cuh>
 #include <hocket/hocket.h>
+
+#include <hocket/device.cuh>
 
 // Each rank copies its array into the next rank's, tells that rank, and waits for the rank before.
 __global__ void pass_on(hocket::device::PeerArray<float> arrays,

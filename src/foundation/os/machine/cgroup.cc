@@ -105,7 +105,7 @@ std::optional<double> granted_processors(const std::string& folder) {
 }
 
 std::uint64_t identity_of(const std::string& folder) {
-  struct stat found {};
+  struct stat found{};
   if (::stat(folder.c_str(), &found) != 0) return 0;
   return static_cast<std::uint64_t>(found.st_dev) << 48 ^ found.st_ino;
 }

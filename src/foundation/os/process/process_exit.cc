@@ -122,8 +122,7 @@ bool are_threads_stopped(pid_t pid, std::uint64_t start) noexcept {
   if (!folder) return false;
   alignas(dirent64) std::array<char, 4096> entries;
   for (;;) {
-    const long length =
-        ::syscall(SYS_getdents64, folder.get(), entries.data(), entries.size());
+    const long length = ::syscall(SYS_getdents64, folder.get(), entries.data(), entries.size());
     if (length <= 0) return length == 0;
     for (long at = 0; at < length;) {
       const auto& entry = *reinterpret_cast<const dirent64*>(entries.data() + at);
@@ -145,7 +144,7 @@ std::optional<int> dumps_core_by(pid_t pid, std::uint64_t start) noexcept {
 }
 
 std::uint64_t process_space() noexcept {
-  struct stat space {};
+  struct stat space{};
   return ::stat("/proc/self/ns/pid", &space) == 0 ? space.st_ino : 0;
 }
 

@@ -22,8 +22,8 @@ std::uint64_t process_start(pid_t pid) noexcept;
 // Returns whether none of its threads can run though it has not ended: it is stopped, or is writing
 // a core dump. `start` is as above; a later process with the same pid is not meant.
 bool is_halted(pid_t pid, std::uint64_t start) noexcept;
-// Returns whether a signal has stopped every thread of the process, so that none is in the kernel or
-// about to enter it. False if it is unknown, for a traced process too. It allocates nothing.
+// Returns whether a signal has stopped every thread of the process, so that none is in the kernel
+// or about to enter it. False if it is unknown, for a traced process too. It allocates nothing.
 bool are_threads_stopped(pid_t pid, std::uint64_t start) noexcept;
 // Returns how a process will end that is writing a core dump, as waitpid does. The dump may take
 // minutes. 0 if the status is unknown. Absent if the process is not writing a dump. It never runs

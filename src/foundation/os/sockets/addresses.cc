@@ -89,7 +89,7 @@ std::optional<Interface> find_interface(const std::string& name_or_address) {
   std::optional<Interface> found;
   for (const ifaddrs* each = all.get(); each != nullptr; each = each->ifa_next) {
     if ((each->ifa_flags & IFF_UP) == 0 || each->ifa_addr == nullptr) continue;
-    Interface interface { .name = each->ifa_name, .address = text_of(*each->ifa_addr) };
+    Interface interface{.name = each->ifa_name, .address = text_of(*each->ifa_addr)};
     if (interface.address.empty()) continue;
     const bool is_asked_for = interface.name == name_or_address;
     // Further addresses of an interface may have labels: "eth0:1".

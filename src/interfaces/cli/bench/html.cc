@@ -1,5 +1,3 @@
-#include "interfaces/cli/bench/report.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 #include "interfaces/cli/bench/libraries.h"
 #include "interfaces/cli/bench/page_style.h"
 #include "interfaces/cli/bench/plot.h"
+#include "interfaces/cli/bench/report.h"
 
 namespace hocket::cli::bench {
 namespace {

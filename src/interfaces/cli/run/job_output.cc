@@ -15,8 +15,8 @@ namespace hocket::cli {
 namespace {
 
 bool same_file(int a, int b) {
-  struct stat first {};
-  struct stat second {};
+  struct stat first{};
+  struct stat second{};
   return ::fstat(a, &first) == 0 && ::fstat(b, &second) == 0 && first.st_dev == second.st_dev &&
          first.st_ino == second.st_ino;
 }
@@ -24,7 +24,7 @@ bool same_file(int a, int b) {
 // In a folder that others may write to, a link of theirs would have this overwrite the user's
 // files.
 void refuse_link_of_another(const std::string& path) {
-  struct stat status {};
+  struct stat status{};
   if (::lstat(path.c_str(), &status) != 0 || !S_ISLNK(status.st_mode)) return;
   if (status.st_uid == ::geteuid() || status.st_uid == 0) return;
   throw InvalidArgument(

@@ -117,7 +117,7 @@ Fd take_signals(sigset_t& mask_before) {
   sigset_t set;
   ::sigemptyset(&set);
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGUSR1, SIGUSR2}) {
-    struct sigaction action {};
+    struct sigaction action{};
     ::sigaction(number, nullptr, &action);
     if (action.sa_handler != SIG_IGN) ::sigaddset(&set, number);
   }

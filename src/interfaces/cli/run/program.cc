@@ -13,7 +13,7 @@ namespace {
 enum class Look { kRunnable, kAbsent, kForbidden, kFolder };
 
 Look look_at(const std::string& path) {
-  struct stat about {};
+  struct stat about{};
   if (::stat(path.c_str(), &about) != 0) {
     return errno == EACCES ? Look::kForbidden : Look::kAbsent;
   }

@@ -36,7 +36,8 @@ Screen::Screen() {
   sigemptyset(&caught);
   for (const int each : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH}) sigaddset(&caught, each);
   sigprocmask(SIG_BLOCK, &caught, nullptr);
-  signals_ = checked_fd(::signalfd(-1, &caught, SFD_CLOEXEC | SFD_NONBLOCK), "cannot wait for signals");
+  signals_ =
+      checked_fd(::signalfd(-1, &caught, SFD_CLOEXEC | SFD_NONBLOCK), "cannot wait for signals");
   ::tcgetattr(STDIN_FILENO, &before_);
   termios raw = before_;
   raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);

@@ -31,9 +31,9 @@ std::string cut(std::string text, int columns) {
 }
 
 std::string ranks_in_short(const std::vector<int>& ranks) {
-  const std::vector<int> named(ranks.begin(),
-                               ranks.begin() + static_cast<std::ptrdiff_t>(
-                                                   std::min(ranks.size(), kNamedRanks)));
+  const std::vector<int> named(
+      ranks.begin(),
+      ranks.begin() + static_cast<std::ptrdiff_t>(std::min(ranks.size(), kNamedRanks)));
   std::string text = fmt::format("{}", fmt::join(named, ","));
   if (ranks.size() > kNamedRanks) text += fmt::format(" +{}", ranks.size() - kNamedRanks);
   return text;
@@ -77,8 +77,7 @@ std::string call_text(const LiveGroup& group, bool wide) {
 std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
 
 std::string rate_text(double bytes_per_s) {
-  return bytes_per_s < 0.5 ? "0"
-                           : size_text(static_cast<std::size_t>(bytes_per_s)) + "/s";
+  return bytes_per_s < 0.5 ? "0" : size_text(static_cast<std::size_t>(bytes_per_s)) + "/s";
 }
 
 std::string line_of(const LiveRank& rank, int columns) {
@@ -120,8 +119,8 @@ std::string ranks_head(int columns) {
 }  // namespace
 
 std::vector<std::string> jobs_table(const std::vector<FoundJob>& jobs, const TableView& view) {
-  std::vector<std::string> lines{fmt::format("{:>8} {:>6} {:>6}  {}", "pid", "ranks", "here",
-                                             "command")};
+  std::vector<std::string> lines{
+      fmt::format("{:>8} {:>6} {:>6}  {}", "pid", "ranks", "here", "command")};
   for (const FoundJob& job : jobs) {
     lines.push_back(cut(fmt::format("{:>8} {:>6} {:>6}  {}{}",
                                     job.pid,
@@ -212,9 +211,9 @@ std::vector<std::string> calls_table(const LiveRank& rank, const TableView& view
     if (!group.message.empty()) lines.push_back(cut("  now " + group.message, view.columns));
     for (auto each = group.recent.rbegin(); each != group.recent.rend(); ++each) {
       const bool is_last = each == group.recent.rbegin();
-      lines.push_back(cut(
-          fmt::format("  {}{}", *each, is_last && group.inside ? " (has not ended)" : ""),
-          view.columns));
+      lines.push_back(
+          cut(fmt::format("  {}{}", *each, is_last && group.inside ? " (has not ended)" : ""),
+              view.columns));
     }
   }
   return lines;

@@ -105,12 +105,11 @@ int show_difference(const std::string& first, const std::string& second) {
   if (comparison.first) {
     print(*comparison.first);
   } else if (comparison.calls == 0) {
-    fmt::print(
-        stderr,
-        "hocket: no call of {} could be compared with one of {}{}\n",
-        first,
-        second,
-        lost == 0 ? "" : fmt::format(": {} had no room in the files", lost));
+    fmt::print(stderr,
+               "hocket: no call of {} could be compared with one of {}{}\n",
+               first,
+               second,
+               lost == 0 ? "" : fmt::format(": {} had no room in the files", lost));
     return kExitUsage;
   } else {
     fmt::print("The runs do not differ{}.\n", lost == 0 ? "" : " as far as their files go");

@@ -23,11 +23,8 @@ void apply(MPI_Op op, MPI_Datatype type, const void* in, void* inout, std::int64
 // and MPI_NO_OP have one on each.
 void require_defined(MPI_Op op, const Datatype& type);
 // right = left op right, of `count` packed elements of a type on which the operator is defined.
-void combine_packed(MPI_Op op,
-                    const Datatype& type,
-                    const std::byte* left,
-                    std::byte* right,
-                    std::int64_t count);
+void combine_packed(
+    MPI_Op op, const Datatype& type, const std::byte* left, std::byte* right, std::int64_t count);
 
 // An operator that is called on packed elements. A resource; must outlive the call.
 class Called {

@@ -66,7 +66,7 @@ std::atomic_ref<std::int64_t> File::shared_position() const {
 }
 
 std::int64_t size_of(const File& file) {
-  struct stat found {};
+  struct stat found{};
   if (::fstat(file.descriptor.get(), &found) != 0) fail_with_errno(errno, file.path);
   return found.st_size;
 }
@@ -95,7 +95,7 @@ void open_here(File& file, bool creates) {
   if (creates && (file.amode & MPI_MODE_EXCL) != 0) flags |= O_EXCL;
   file.descriptor = Descriptor(::open(file.path.c_str(), flags, 0666));
   if (file.descriptor.get() < 0) fail_with_errno(errno, file.path);
-  struct stat found {};
+  struct stat found{};
   if (::fstat(file.descriptor.get(), &found) == 0 && S_ISDIR(found.st_mode)) {
     fail_with_errno(EISDIR, file.path);
   }

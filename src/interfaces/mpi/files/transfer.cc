@@ -36,7 +36,7 @@ class PartLock {
  private:
   const File& file_;
   std::unique_lock<std::mutex> own_threads_;
-  struct flock part_ {};
+  struct flock part_{};
   bool is_held_ = false;
 };
 

@@ -11,7 +11,8 @@ namespace {
 
 inline constexpr int kUndefined = -32766;  // MPI_UNDEFINED
 
-// The kinds that selected_real_kind and selected_int_kind choose among: decimal digits and exponents.
+// The kinds that selected_real_kind and selected_int_kind choose among: decimal digits and
+// exponents.
 struct RealKind {
   int precision, range;
   Kind real, complex;

@@ -1,5 +1,5 @@
-// Errors of MPI's calls as values. Nothing in src/interfaces/mpi/ that concerns types and operators throws,
-// except for std::bad_alloc.
+// Errors of MPI's calls as values. Nothing in src/interfaces/mpi/ that concerns types and operators
+// throws, except for std::bad_alloc.
 #pragma once
 
 #include <cstdint>

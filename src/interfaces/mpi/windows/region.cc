@@ -10,8 +10,8 @@
 #include <system_error>
 
 #include "interfaces/mpi/communicators.h"
-#include "interfaces/mpi/files/descriptor.h"
 #include "interfaces/mpi/failure.h"
+#include "interfaces/mpi/files/descriptor.h"
 
 namespace hocket::mpi {
 namespace {
@@ -38,7 +38,7 @@ int make_memfd() {
 
 Descriptor create(std::int64_t bytes, Place& place) {
   Descriptor made(make_memfd());
-  struct stat found {};
+  struct stat found{};
   if (made.get() < 0 || ::ftruncate(made.get(), bytes) != 0 || ::fstat(made.get(), &found) != 0) {
     place.error = errno;
     return made;
@@ -50,7 +50,7 @@ Descriptor create(std::int64_t bytes, Place& place) {
 Descriptor open_of(const Place& place) {
   const std::string path = "/proc/" + std::to_string(place.pid) + "/fd/" + std::to_string(place.fd);
   Descriptor opened(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-  struct stat found {};
+  struct stat found{};
   if (opened.get() < 0 || ::fstat(opened.get(), &found) != 0) fail_to_share(errno);
   if (found.st_dev != place.device || found.st_ino != place.inode) fail_to_share(ESRCH);
   return opened;

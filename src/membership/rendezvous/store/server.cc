@@ -398,7 +398,8 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
   }
 
   // Only AF_UNIX tells which process is at the other end.
-  rendezvous::StoreMember member_of(const Connection& connection, const rendezvous::Hello& hello) const {
+  rendezvous::StoreMember member_of(const Connection& connection,
+                                    const rendezvous::Hello& hello) const {
     rendezvous::StoreMember member{.rank = hello.rank, .size = hello.size};
     if (!is_unix()) return member;
     member.pid = os::peer_credentials(connection.fd()).pid;
@@ -491,7 +492,7 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
   Connections strangers_;
   // By age; some are gone, or strangers no longer.
   std::deque<std::pair<Clock::time_point, std::uint64_t>> stranger_deadlines_;
-  Connections connections_;                        // those who have proved themselves
+  Connections connections_;  // those who have proved themselves
   std::unordered_map<std::uint64_t, rendezvous::StoreMember> members_;  // that may still be lost
   rendezvous::LostMembers lost_;
   std::vector<std::uint64_t> put_off_;             // connections, some gone, that are due a turn
