@@ -1,6 +1,6 @@
 #!/bin/sh
 # Shows what hocket does: looks at the machine, trains a network on four ranks, and measures
-# all_reduce beside the MPI libraries of the distribution. Where dist has a wheel (tools/wheel.sh makes
+# all_reduce beside the MPI libraries of the distribution. Where dist has a wheel (tools/release/wheel.sh makes
 # it) that is installed into build/demo, which takes a moment; else what is shown is built, and nothing
 # more.
 set -eu

@@ -85,14 +85,14 @@ else
   part build "the release preset is built" tools/build.sh --kernels-for 90
   [ "$code" -eq 0 ] || exit "$code"  # the others need these two
   if [ "$extent" = --all ]; then
-    part sanitize "unit and conformance tests under the sanitizers" tools/sanitize.sh
-    part fuzz "ten minutes of each fuzz target" tools/fuzz.sh
-    part aarch64 "for AArch64, by the cross compiler and an emulator" tools/aarch64.sh
+    part sanitize "unit and conformance tests under the sanitizers" tools/check/sanitize.sh
+    part fuzz "ten minutes of each fuzz target" tools/check/fuzz.sh
+    part aarch64 "for AArch64, by the cross compiler and an emulator" tools/check/aarch64.sh
     part ctest "the tests of the library and the command" ctests
     part slow "the slow ones" ctests --build-config slow
   else
-    part sanitize "threads under the thread sanitizer" tools/sanitize.sh --fast tsan
-    part fuzz "short runs of the fuzz targets, under the other sanitizers" tools/fuzz.sh --fast
+    part sanitize "threads under the thread sanitizer" tools/check/sanitize.sh --fast tsan
+    part fuzz "short runs of the fuzz targets, under the other sanitizers" tools/check/fuzz.sh --fast
     part ctest "the tests of the library and the command" ctests
   fi
   part pytest "the tests of the Python package" all_pytests

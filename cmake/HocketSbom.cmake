@@ -39,7 +39,7 @@ hocket_carries(Eigen "${Eigen3_VERSION}" MPL-2.0 pkg:gitlab/libeigen/eigen)
 hocket_carries("JSON for Modern C++" "${nlohmann_json_VERSION}" MIT pkg:github/nlohmann/json)
 hocket_carries(CLI11 "${CLI11_VERSION}" BSD-3-Clause pkg:github/cliutils/cli11)
 hocket_carries(nanobind "${nanobind_VERSION}" BSD-3-Clause pkg:pypi/nanobind)
-if(HOCKET_STATIC_CXX_RUNTIME)  # set by the tool chain of tools/wheel.sh
+if(HOCKET_STATIC_CXX_RUNTIME)  # set by the tool chain of tools/release/wheel.sh
   hocket_carries("GCC's runtime" "${CMAKE_CXX_COMPILER_VERSION}"
     "GPL-3.0-or-later WITH GCC-exception-3.1" pkg:generic/gcc)
 endif()

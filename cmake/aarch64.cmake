@@ -1,4 +1,4 @@
-# For AArch64 from another machine: Debian's cross compiler, and the libraries that tools/aarch64.sh
+# For AArch64 from another machine: Debian's cross compiler, and the libraries that tools/check/aarch64.sh
 # has unpacked. What is built runs under qemu, ctest's programs by themselves.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)

@@ -4,7 +4,7 @@
 # Installs the packages for building and testing that this machine lacks: Debian packages (as root, or
 # with sudo), and a Python virtual environment, .venv. --no-tests leaves out the packages of tests. --peers
 # adds the libraries that `hocket bench --compare` measures. --aarch64 adds the compiler and emulator of
-# tools/aarch64.sh. If nothing is missing, it takes a moment and needs no rights.
+# tools/check/aarch64.sh. If nothing is missing, it takes a moment and needs no rights.
 set -eu
 cd "$(dirname "$0")/.."
 

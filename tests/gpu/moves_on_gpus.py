@@ -392,7 +392,7 @@ if __name__ == "__main__":
     comm = hocket.init(timeout=60)
     gpu = {"fake": Fake, "cupy": CuPy}[sys.argv[1]](comm.rank)
     if "cut" in sys.argv:
-        sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+        sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools" / "faults"))
         import chaos_hosts
 
         comm.all_to_all(np.ones((comm.size, 1 << 18)))  # the host's own connections come first

@@ -1,4 +1,4 @@
-"""The faces on arrays of CuPy and PyTorch on real GPUs: run by tools/gpu_check.sh."""
+"""The faces on arrays of CuPy and PyTorch on real GPUs: run by tools/check/gpu_check.sh."""
 
 import os
 import shutil

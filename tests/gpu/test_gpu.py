@@ -1,4 +1,4 @@
-"""Arrays of CuPy, PyTorch, JAX and Numba on real GPUs, a process each: run by tools/gpu_check.sh."""
+"""Arrays of CuPy, PyTorch, JAX and Numba on real GPUs, a process each: run by tools/check/gpu_check.sh."""
 
 import os
 import signal

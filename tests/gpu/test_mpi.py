@@ -1,5 +1,5 @@
 """Arrays in GPUs' memory between pretended hosts, by an MPI that knows CUDA: run by
-tools/gpu_check.sh. HOCKET_TEST_MPIRUN names that MPI's mpirun; default `mpirun`."""
+tools/check/gpu_check.sh. HOCKET_TEST_MPIRUN names that MPI's mpirun; default `mpirun`."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Pools of real GPUs with CuPy's arrays, and tike's face on them: run by tools/gpu_check.sh."""
+"""Pools of real GPUs with CuPy's arrays, and tike's face on them: run by tools/check/gpu_check.sh."""
 
 import numpy as np
 import pytest

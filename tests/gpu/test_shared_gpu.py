@@ -1,4 +1,4 @@
-"""Ranks that share a GPU, as on a machine that has one: run by tools/gpu_check.sh."""
+"""Ranks that share a GPU, as on a machine that has one: run by tools/check/gpu_check.sh."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The times that calls ran on their streams, in a job's metrics: run by tools/gpu_check.sh."""
+"""The times that calls ran on their streams, in a job's metrics: run by tools/check/gpu_check.sh."""
 
 import os
 import re

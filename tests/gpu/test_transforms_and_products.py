@@ -1,4 +1,4 @@
-"""Transforms and products of arrays of GPUs from Python, two processes: run by tools/gpu_check.sh."""
+"""Transforms and products of arrays of GPUs from Python, two processes: run by tools/check/gpu_check.sh."""
 
 import sys
 from pathlib import Path

@@ -1,5 +1,5 @@
 """Arrays in GPUs' memory between pretended hosts, by a UCX that was built for CUDA, without NCCL: run
-by tools/gpu_check.sh."""
+by tools/check/gpu_check.sh."""
 
 import json
 import os

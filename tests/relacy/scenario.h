@@ -13,7 +13,7 @@
 
 namespace hocket::relacy {
 
-// HOCKET_RELACY_EXECUTIONS: for tools/relacy.sh, which has minutes.
+// HOCKET_RELACY_EXECUTIONS: for tools/check/relacy.sh, which has minutes.
 inline int executions(int usual) {
   const char* asked = std::getenv("HOCKET_RELACY_EXECUTIONS");
   return asked == nullptr ? usual : std::atoi(asked);

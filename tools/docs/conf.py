@@ -1,6 +1,6 @@
 """The site: hocket's documents, and references made from docstrings, headers and --help.
 
-tools/docs.sh makes the sources that this finds beside it, and runs Sphinx on them.
+tools/docs/build.sh makes the sources that this finds beside it, and runs Sphinx on them.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""A crowd of busy processes beside two hosts, for a moment; tools/busy_neighbours.py takes longer."""
+"""A crowd of busy processes beside two hosts, for a moment; tools/speed/busy_neighbours.py takes longer."""
 
 import ctypes.util
 import subprocess
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-TOOL = Path(__file__).parents[3] / "tools" / "busy_neighbours.py"
+TOOL = Path(__file__).parents[3] / "tools" / "speed" / "busy_neighbours.py"
 
 
 @pytest.mark.skipif(ctypes.util.find_library("ucp") is None, reason="there is no UCX here")

@@ -1,4 +1,4 @@
-"""The campaign's judge, and a few of its jobs; tools/chaos.py campaign goes on for as long as one
+"""The campaign's judge, and a few of its jobs; tools/faults/chaos.py campaign goes on for as long as one
 likes."""
 
 import os
@@ -12,7 +12,7 @@ import pytest
 from gpu_ranks import FAKE, PACKAGE
 
 
-TOOLS = Path(__file__).parents[3] / "tools"
+TOOLS = Path(__file__).parents[3] / "tools" / "faults"
 SUPPORT = Path(__file__).parents[1] / "support"
 sys.path.insert(0, str(TOOLS))
 import campaign_plan as plans

@@ -1,4 +1,4 @@
-"""Random jobs that come to random harm, for a few seconds; tools/chaos.py goes on for as long as
+"""Random jobs that come to random harm, for a few seconds; tools/faults/chaos.py goes on for as long as
 one likes."""
 
 import os
@@ -11,7 +11,7 @@ import pytest
 
 import hocket
 
-CHAOS = Path(__file__).parents[3] / "tools" / "chaos.py"
+CHAOS = Path(__file__).parents[3] / "tools" / "faults" / "chaos.py"
 
 
 def run(*arguments):

@@ -10,7 +10,7 @@ import hocket_command
 import pytest
 
 HOCKET = hocket_command.find()
-TOOLS = Path(__file__).parents[3] / "tools"
+TOOLS = Path(__file__).parents[3] / "tools" / "faults"
 
 PROGRAM = r"""
 import os, sys, time

@@ -1,6 +1,6 @@
 """Random faults on ranks of tests: each is found, on the right rank, and nothing hangs.
 
-As many as `--faults` says; 1,000 take minutes. `tools/fault_table.py` makes a table of what
+As many as `--faults` says; 1,000 take minutes. `tools/faults/fault_table.py` makes a table of what
 `--faults-log` has written.
 """
 
@@ -210,7 +210,7 @@ def test_the_table_counts_what_was_wrong(tmp_path):
     log.write_text("".join(json.dumps({"place": place, "seed": i, "kind": kind, "ranks": 2,
                                        "seconds": seconds, "at": 86400.0 * i, "wrong": wrong}) + "\n"
                            for i, (place, kind, seconds, wrong) in enumerate(lines)) + '{"half')
-    subprocess.run([sys.executable, ROOT / "tools/fault_table.py", log, "--page", page], check=True)
+    subprocess.run([sys.executable, ROOT / "tools/faults/fault_table.py", log, "--page", page], check=True)
     assert page.read_text() == """before
 <!-- faults of tests -->
 3 faults, 1 of them with something wrong. 1970-01-01 to 1970-01-03.

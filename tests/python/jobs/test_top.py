@@ -273,7 +273,7 @@ def test_rubbish_is_answered_in_a_line():
 
 
 def test_names_the_right_rank_and_call():
-    tool = ROOT / "tools/standstill.py"
+    tool = ROOT / "tools/faults/standstill.py"
     package = str(Path(hocket.__file__).parent.parent)
     done = subprocess.run(
         [sys.executable, tool, "--hocket", find_command(), "--trials", "3"],

@@ -245,7 +245,7 @@ def options_of(name):
         return None
     text = (ROOT / first).read_text()
     imported = re.findall(r"^\s*(?:import|from) (\w+)", text, re.M)
-    parts = [ROOT / "tools" / f"{part}.py" for part in imported]
+    parts = [(ROOT / first).parent / f"{part}.py" for part in imported]
     return text + "".join(part.read_text() for part in parts if part.is_file())
 
 
@@ -281,7 +281,7 @@ def variables():
 @pytest.mark.parametrize("document", PAGES, ids=lambda document: document.name)
 def test_variables_that_are_named_are_there(document):
     headers = [ROOT / "include" / "hocket" / name for name in ("c.h", "c_membership.h", "c_calls.h", "c_grid.h", "c_operators.h")]
-    of_builds = [ROOT / "CMakeLists.txt", *ROOT.glob("cmake/*"), *ROOT.glob("tools/*.sh")]
+    of_builds = [ROOT / "CMakeLists.txt", *ROOT.glob("cmake/*"), *ROOT.glob("tools/**/*.sh")]
     texts = "".join(path.read_text() for path in [*headers, *of_builds])
     known = variables() | set(re.findall(r"\bHOCKET_\w+", texts))
     named = set(re.findall(r"\bHOCKET_[A-Z0-9_]*[A-Z0-9]\b", document.read_text()))
@@ -377,7 +377,7 @@ def tool(path):
     return module
 
 
-PROSE = tool(ROOT / "tools" / "check_prose.py")
+PROSE = tool(ROOT / "tools" / "check" / "prose.py")
 
 
 @pytest.mark.parametrize("page", PROSE.default_files(), ids=lambda page: page.name)
@@ -404,7 +404,7 @@ def test_picture_of_speed_is_of_the_tables():
 
 
 def test_every_page_has_its_place_in_the_site(tmp_path):
-    """tools/docs.sh needs minutes and Doxygen; what it gives to Sphinx is made in a moment."""
+    """tools/docs/build.sh needs minutes and Doxygen; what it gives to Sphinx is made in a moment."""
     maker = ROOT / "tools" / "docs" / "make_source.py"
     subprocess.run([sys.executable, maker, tmp_path, find_command()], check=True, timeout=50)
     pages = {p.relative_to(tmp_path).with_suffix("").as_posix() for p in tmp_path.rglob("*.md")}

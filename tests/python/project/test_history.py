@@ -1,4 +1,4 @@
-"""tools/history.py: a record of every cell, and an exit code for a fall in speed."""
+"""tools/speed/history.py: a record of every cell, and an exit code for a fall in speed."""
 
 import copy
 import importlib.util
@@ -10,7 +10,7 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 from helpers import ROOT, find_command
 
-TOOL = ROOT / "tools" / "history.py"
+TOOL = ROOT / "tools" / "speed" / "history.py"
 spec = importlib.util.spec_from_file_location("history", TOOL)
 history = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(history)

@@ -1,4 +1,4 @@
-"""tools/many_cores.sh: which cells it marks, what it measures, and that its archive runs anywhere."""
+"""tools/speed/many_cores.sh: which cells it marks, what it measures, and that its archive runs anywhere."""
 
 import importlib.util
 import json
@@ -12,12 +12,12 @@ import pytest
 from helpers import ROOT
 from hocket_command import WATCHDOG
 
-TOOL = ROOT / "tools" / "many_cores.sh"
+TOOL = ROOT / "tools" / "speed" / "many_cores.sh"
 
 
 @pytest.fixture(scope="module")
 def many_cores():
-    spec = importlib.util.spec_from_file_location("many_cores", ROOT / "tools" / "many_cores.py")
+    spec = importlib.util.spec_from_file_location("many_cores", ROOT / "tools" / "speed" / "many_cores.py")
     module = importlib.util.module_from_spec(spec)
     sys.modules["many_cores"] = module
     spec.loader.exec_module(module)
@@ -170,7 +170,7 @@ def test_its_archive_runs_in_another_folder_with_nothing_set(tmp_path):
     other = tmp_path / "another folder"
     other.mkdir()
     subprocess.run(["tar", "xf", tmp_path / "packed.tar", "-C", other], check=True, timeout=WATCHDOG)
-    table = measures(other / "many_cores" / "tools" / "many_cores.sh", tmp_path / "figures",
+    table = measures(other / "many_cores" / "tools" / "speed" / "many_cores.sh", tmp_path / "figures",
                      {"PATH": "/usr/bin:/bin"})
     for run in table["config"].values():
         assert all(library["version"] for library in run["libraries"].values()), run["problems"]

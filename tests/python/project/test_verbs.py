@@ -1,4 +1,4 @@
-"""tools/verbs.txt is the one list of verbs. Each name is there in its language, and no public call is
+"""tools/docs/verbs.txt is the one list of verbs. Each name is there in its language, and no public call is
 missing from the list."""
 
 import importlib.util
@@ -13,7 +13,7 @@ from helpers import ROOT
 import hocket
 import hocket.sparse
 
-spec = importlib.util.spec_from_file_location("verbs", ROOT / "tools" / "verbs.py")
+spec = importlib.util.spec_from_file_location("verbs", ROOT / "tools" / "docs" / "verbs.py")
 verbs = importlib.util.module_from_spec(spec)
 sys.modules["verbs"] = verbs  # where dataclasses look
 spec.loader.exec_module(verbs)
@@ -33,7 +33,7 @@ def compiled(command, source):
 
 def test_the_page_is_made_of_the_list():
     text = verbs.PAGE.read_text()
-    assert verbs.page(VERBS, text) == text, "run tools/verbs.py --write"
+    assert verbs.page(VERBS, text) == text, "run tools/docs/verbs.py --write"
 
 
 def test_each_name_is_one_of_cpp(tmp_path):

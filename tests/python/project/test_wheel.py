@@ -167,7 +167,7 @@ def released(tmp_path_factory):
         pytest.skip("this system is no Debian")
     folder = tmp_path_factory.mktemp("released")
     try:
-        run(ROOT / "tools" / "wheel.sh", folder, timeout=BUILD_SECONDS, HOCKET_NVCC="OFF")
+        run(ROOT / "tools" / "release" / "wheel.sh", folder, timeout=BUILD_SECONDS, HOCKET_NVCC="OFF")
     except AssertionError as error:
         if "wheel: building" not in str(error):  # what it says once its tools are there
             pytest.skip(f"the tools of that wheel cannot be had here: {str(error)[-300:]}")
@@ -203,7 +203,7 @@ def said_in_a_bare_debian(released):
         pytest.skip("this process may not make namespaces")
     (codename,) = re.findall("VERSION_CODENAME=(.*)", Path("/etc/os-release").read_text())
     try:
-        return run(ROOT / "tools" / "chroots.sh", "--wheel", released, codename, timeout=600)
+        return run(ROOT / "tools" / "check" / "chroots.sh", "--wheel", released, codename, timeout=600)
     except AssertionError as error:
         if ": Python 3" not in str(error):  # what it says once the root is there
             pytest.skip(f"no root can be made here: {str(error)[-300:]}")

@@ -146,7 +146,7 @@ void be_intel_mpi(Launch& launch, const fs::path& launcher, const Placement& pla
 Offer by_mpi(const Mpi& mpi, const Placement& placement) {
   const fs::path peer = measuring_programs() / fmt::format("bench_{}", mpi.name);
   if (!fs::exists(peer)) return not_built(mpi.name, mpi.mend);
-  // The build writes an absolute path, and tools/many_cores.sh --pack a path relative to this
+  // The build writes an absolute path, and tools/speed/many_cores.sh --pack a path relative to this
   // folder.
   std::string line;
   std::getline(std::ifstream(peer.string() + ".launcher"), line);
