@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """How long a job is without a rank: from a kill to the next good call, and to a full team again.
 
-    bench/newcomers.py --ranks 4 --rounds 100    # PYTHONPATH as for the tests
+    bench/newcomers.py --ranks 4 --rounds 100                  # PYTHONPATH as for the tests
+    bench/newcomers.py --ranks 2 --rounds 20 --device cuda     # CuPy's arrays, a GPU a rank
 
 Each round is a job of its own, with a spare process that waits at its door. The last rank kills
-itself; the others call `rebuild`, or `admit`. All processes are on this host.
+itself; the others call `rebuild`, or `admit`. All processes are on this host. The next good call is an
+all_reduce of `--count` elements, whose values are checked.
 """
 
 import argparse
@@ -28,25 +30,53 @@ def now():
     return time.clock_gettime(time.CLOCK_MONOTONIC)
 
 
-def run_spare(door, ready, done):
+class Arrays:
+    """The arrays of one process, on the host or on the GPU of its place in the job."""
+
+    def __init__(self, options, place):
+        self.count = options.count
+        self.on_gpu = options.device == "cuda"
+        self.library = np
+        if self.on_gpu:
+            import cupy  # a forked child must be the first to ask for a GPU
+
+            cupy.cuda.Device(place % cupy.cuda.runtime.getDeviceCount()).use()
+            self.library = cupy
+
+    def values(self, rank):
+        return self.library.arange(self.count, dtype="float32") % 1000 + rank
+
+    def check_all_reduce(self, comm):
+        total = comm.all_reduce(self.values(comm.rank))
+        expected = sum(self.values(rank) for rank in range(comm.size))
+        assert bool((total == expected).all()), (comm.rank, comm.size)
+
+
+def run_spare(options, door, ready, done):
+    arrays = Arrays(options, options.ranks - 1)
+    arrays.values(0)
     os.write(ready, b".")
     comm = hocket.init(join=door, timeout=60)
-    assert comm.all_reduce(np.array(1)) == comm.size
+    arrays.check_all_reduce(comm)
     os.read(done, 1)
 
 
 def run_member(rank, options, address, killed, told, done):
+    arrays = Arrays(options, rank)
     comm = hocket.init(rank=rank, size=options.ranks, address=address, timeout=60)
-    comm.barrier()
+    arrays.check_all_reduce(comm)
     if rank == options.ranks - 1:
         time.sleep(options.settle)
         os.write(killed, FORMAT.pack(now()))
         os.kill(os.getpid(), signal.SIGKILL)
     with contextlib.suppress(hocket.PeerDied, hocket.Aborted):
         while True:
-            comm.all_reduce(np.array(1))
+            comm.all_reduce(arrays.values(rank))
+            if arrays.on_gpu:
+                arrays.library.cuda.get_current_stream().synchronize()
     comm = comm.admit(patience=30) if options.spare else comm.rebuild()
-    assert comm.all_reduce(np.array(1)) == comm.size == options.ranks - (not options.spare)
+    assert comm.size == options.ranks - (not options.spare)
+    arrays.check_all_reduce(comm)
     os.write(told, FORMAT.pack(now()))
     os.read(done, 1)
 
@@ -61,7 +91,7 @@ def play_round(number, options, folder):
         for rank in range(options.ranks)
     ]
     if options.spare:
-        bodies.insert(0, lambda: run_spare(os.environ["HOCKET_DOOR"], ready[1], done[0]))
+        bodies.insert(0, lambda: run_spare(options, os.environ["HOCKET_DOOR"], ready[1], done[0]))
     children = []
     for number, body in enumerate(bodies):
         pid = os.fork()
@@ -91,6 +121,8 @@ def main():
     parser.add_argument("--ranks", type=int, default=4, help="ranks of the job, the dead one included")
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--settle", type=float, default=0.2, help="seconds before the kill")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--count", type=int, default=1, help="elements of an all_reduce")
     options = parser.parse_args()
     folder = tempfile.mktemp(prefix="hocket-newcomers-", dir="/")
     for options.spare in (False, True):
