@@ -31,7 +31,20 @@ if not hasattr(dist.AllreduceOptions(), "asyncOp"):  # true if a caller waits
         "tensor.numpy() of any"
     )
 
-from . import _backend, _batches, _calls, _futures, _group, _joining, _spans, _streams, _texts, _whole, _work  # noqa: E402
+from . import (  # noqa: E402
+    _backend,
+    _batches,
+    _calls,
+    _futures,
+    _group,
+    _joining,
+    _spans,
+    _straight,
+    _streams,
+    _texts,
+    _whole,
+    _work,
+)
 from ._backend import HocketBackend  # noqa: E402
 from ._compiling import keep_out  # noqa: E402
 from ._creation import create, register  # noqa: E402
@@ -40,7 +53,18 @@ from ._rendezvous import HocketStore  # noqa: E402
 
 register()
 for _module in (
-    _backend, _batches, _calls, _futures, _group, _joining, _spans, _streams, _texts, _whole, _work
+    _backend,
+    _batches,
+    _calls,
+    _futures,
+    _group,
+    _joining,
+    _spans,
+    _straight,
+    _streams,
+    _texts,
+    _whole,
+    _work,
 ):
     keep_out(_module)
 

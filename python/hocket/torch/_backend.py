@@ -13,10 +13,10 @@ from torch._C._distributed_c10d import Backend, ProcessGroup
 
 import hocket
 
-from ._calls import Calls
 from ._forms import FORMS, completed, is_options
 from ._spans import in_a_span
-from ._texts import late_barrier, late_monitored_barrier, refusal
+from ._straight import Straight
+from ._texts import late_barrier, late_monitored_barrier
 from ._verbs import Batch, Handle
 from ._work import Kind, Together
 
@@ -41,7 +41,7 @@ def _given(timeout: Optional[timedelta]) -> Optional[timedelta]:
     return timeout if timeout is not None and timeout >= timedelta(0) else None
 
 
-class HocketBackend(Calls, Base):  # type: ignore[misc]
+class HocketBackend(Straight, Base):  # type: ignore[misc]
     """A process group of torch.distributed over a communicator of hocket.
 
     A resource, made by ``dist.init_process_group`` and ``dist.new_group``. Synchronous calls block
@@ -53,7 +53,7 @@ class HocketBackend(Calls, Base):  # type: ignore[misc]
 
     def __init__(self, comm: hocket.Communicator, name: str) -> None:
         Base.__init__(self, comm.rank, comm.size)
-        Calls.__init__(self, comm)
+        Straight.__init__(self, comm)
         self._called = name
         self._is_shut = False
         self.marks_batches = False
@@ -112,11 +112,13 @@ class HocketBackend(Calls, Base):  # type: ignore[misc]
         return "hocket"
 
     def _start_coalescing(self, _device: torch.device) -> None:
+        self.is_collecting += 1
         self.made.collected, self.made.batch = [], Batch(self)
 
     def _end_coalescing(self, _device: torch.device) -> Any:
         collected, batch = self.made.collected, self.made.batch
         self.made.collected = self.made.batch = None
+        self.is_collecting -= 1
         return Together(collected + batch.go())
 
     def barrier(self, opts: Any = None) -> Handle:
@@ -228,18 +230,11 @@ def _as_collective(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
             whole, rest = completed(form, arguments, named)
             with self.lasting(getattr(whole[-1], "timeout", None)):
                 return call(self, *whole, **rest)
-        except hocket.InvalidArgument as error:
-            if error.status is not None:  # hocket's own
-                raise refusal(error) from None
-            reason = str(error)
-        except hocket.Error:
-            self._shared.has_raised = True
-            raise
         except Exception as error:
-            with contextlib.suppress(hocket.Error):
-                self._comm.refuse(f"{type(error).__name__}: {error}")
-            raise
-        self._comm.refuse(reason)
+            told = self._told(error)
+            if told is error:
+                raise
+            raise told from None
 
     return collective
 
@@ -257,8 +252,9 @@ def _as_message(call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 for _name in _COLLECTIVES:
-    _call = _as_collective(_name, getattr(HocketBackend, _name))
-    setattr(HocketBackend, _name, in_a_span(_name, _call))
+    _there = "_all_reduce_in_full" if _name == "allreduce" else _name
+    _call = _as_collective(_name, getattr(HocketBackend, _there))
+    setattr(HocketBackend, _there, in_a_span(_name, _call))
 for _name in _MESSAGES:
     _call = _as_message(getattr(HocketBackend, _name))
     setattr(HocketBackend, _name, _call if _name == "_end_coalescing" else in_a_span(_name, _call))

@@ -111,13 +111,16 @@ class _Failure:
 
 
 _Future: Any = torch.futures.Future  # PyTorch's class, which takes a type argument
+# The methods of its base in C++, without those of Python around them.
+_initialize: Any = torch._C.Future.__init__
+set_result: Any = torch._C.Future.set_result
 
 
 class CallFuture(_Future):  # type: ignore[misc]
     """PyTorch's future, except that callbacks have their place in the order of calls."""
 
     def __init__(self, turns: CallbackOrder) -> None:
-        super().__init__()
+        _initialize(self, [])
         self._turns = turns
 
     def set_exception(self, error: BaseException) -> None:

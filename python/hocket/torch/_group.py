@@ -9,7 +9,7 @@ from typing import Any, Optional
 import torch
 import torch.distributed as dist
 from torch._C._autograd import _profiler_enabled
-from torch._C._distributed_c10d import PrefixStore, ProcessGroup
+from torch._C._distributed_c10d import AllreduceOptions, PrefixStore, ProcessGroup
 
 from ._backend import HocketBackend
 
@@ -216,11 +216,33 @@ def _call(name: str) -> Callable[..., Any]:
     return call
 
 
+def _all_reduce() -> Callable[..., Any]:
+    """The same for the commonest call in its usual form, by as little code as possible."""
+    theirs, any_form = ProcessGroup.allreduce, _call("allreduce")
+
+    def allreduce(self: HocketGroup, tensors: Any, *rest: Any, **named: Any) -> Any:
+        if (
+            named
+            or len(rest) != 1
+            or type(rest[0]) is not AllreduceOptions
+            or type(tensors) is not list
+            or len(tensors) != 1
+            or tensors[0].is_neg()
+        ):
+            return any_form(self, tensors, *rest, **named)
+        made = self.backend.made
+        made.handle = None
+        work = theirs(self, tensors, rest[0])
+        return made.handle or work
+
+    return allreduce
+
+
 for _name, _before in _CALLS.items():
     # Override only one of the two: PyTorch calls the older name if the newer is not overridden.
     _there = _name if hasattr(ProcessGroup, _name) else _before
     if hasattr(ProcessGroup, _there):
-        setattr(HocketGroup, _there, _call(_there))
+        setattr(HocketGroup, _there, _all_reduce() if _there == "allreduce" else _call(_there))
 
 
 def _other_backends(

@@ -21,12 +21,15 @@ _NAMES: dict[str, Op] = {
 }
 # Options hold a ReduceOp, whose type differs from the constants'. Its hash is PyTorch's number of
 # the reduction. A dictionary of ReduceOps would compare them, which takes longer than a short call.
-_OPS = {hash(dist.ReduceOp(getattr(dist.ReduceOp, theirs))): ours for theirs, ours in _NAMES.items()}
+BY_NUMBER = {
+    hash(dist.ReduceOp(getattr(dist.ReduceOp, theirs))): ours
+    for theirs, ours in _NAMES.items()
+}
 
 
 def op_of(options: Any) -> Optional[Op]:
     """The name of the reduction in a call's options; None for those that `summand` handles."""
-    return _OPS.get(hash(options.reduceOp))
+    return BY_NUMBER.get(hash(options.reduceOp))
 
 
 def summand(tensor: torch.Tensor, options: Any) -> tuple[torch.Tensor, Op]:

@@ -35,12 +35,18 @@ def failure_of(comm: hocket.Communicator) -> Optional[hocket.Error]:
     return error
 
 
+# PyTorch's functions in C++; absent where it was built without CUDA.
+_Future: Any = torch._C.Future
+_current_device: Any = getattr(torch._C, "_cuda_getDevice", None)
+_current_stream: Any = getattr(torch._C, "_cuda_getCurrentStream", None)
+_set_stream: Any = getattr(torch._C, "_cuda_setStream", None)
+
 _known: dict[Any, torch.cuda.Stream] = {}
 
 
 def current_stream(device: int) -> torch.cuda.Stream:
     """PyTorch's current stream, but the same object for the same stream, and much quicker."""
-    place = torch._C._cuda_getCurrentStream(device)
+    place = _current_stream(device)
     stream = _known.get(place)
     if stream is None:
         stream = _known[place] = torch.cuda.current_stream(device)
@@ -52,37 +58,40 @@ def is_capturing(stream: torch.cuda.Stream) -> bool:
     if hasattr(stream, "is_capturing"):
         return bool(stream.is_capturing())
     with on_stream(stream):  # older PyTorch asks the current one alone
-        return is_current_capturing()
+        return bool(is_current_capturing())
 
 
-def is_current_capturing() -> bool:
-    """True if work on the current stream is captured. A group's own stream is captured with it,
-    as it is ordered after it.
-    """
-    return bool(torch._C._cuda_isCurrentStreamCapturing())
+# True if work on the current stream is captured. A group's own stream is captured with it, as it is
+# ordered after it.
+is_current_capturing: Any = getattr(torch._C, "_cuda_isCurrentStreamCapturing", None)
 
 
 # The methods of PyTorch's C++ class, without those of Python around them: between a program's
 # kernels these calls run with cold caches, where each function costs some microseconds.
-_record: Any = getattr(torch._C._CudaEventBase, "record", torch.cuda.Event.record)
-_wait: Any = getattr(torch._C._CudaEventBase, "wait", torch.cuda.Event.wait)
+record: Any = getattr(torch._C._CudaEventBase, "record", torch.cuda.Event.record)
+hold: Any = getattr(torch._C._CudaEventBase, "wait", torch.cuda.Event.wait)
 
 
-class _Earlier(local):
-    """Events that mark the caller's earlier work, one a GPU and thread.
+class Lane:
+    """A group's own stream on one GPU, as one thread uses it. A resource.
 
-    A waiting stream waits for the last record before the wait, so an event can be used again at
-    once. Making an event for each call takes longer than recording it.
+    `event` marks the thread's earlier work. A stream waits for the last record before the wait, so
+    the event can be used again at once. Making one for each call takes longer than recording it.
     """
 
-    def __init__(self) -> None:
-        self._events: dict[int, torch.cuda.Event] = {}
+    __slots__ = ("event", "handle", "stream")
 
-    def event_of(self, device: int) -> torch.cuda.Event:
-        event = self._events.get(device)
-        if event is None:
-            event = self._events[device] = torch.cuda.Event()
-        return event
+    def __init__(self, stream: torch.cuda.Stream) -> None:
+        self.stream = stream
+        self.handle = stream.cuda_stream  # the number that hocket takes
+        self.event = torch.cuda.Event()
+
+
+class _Lanes(local):
+    """The lanes of a thread, by GPU."""
+
+    def __init__(self) -> None:
+        self.by_device: dict[int, Lane] = {}
 
 
 class Streams:
@@ -94,19 +103,24 @@ class Streams:
 
     def __init__(self) -> None:
         self._own: dict[int, torch.cuda.Stream] = {}
-        self._last: Optional[torch.cuda.Stream] = None
-        self._earlier = _Earlier()
+        self.lanes = _Lanes()
+        self.last: Optional[torch.cuda.Stream] = None
 
     def own(self, device: int) -> torch.cuda.Stream:
         """The group's stream for an asynchronous call, ordered after the current stream."""
+        lane = self.lanes.by_device.get(device) or self.new_lane(device)
+        record(lane.event, current_stream(device))
+        hold(lane.event, lane.stream)
+        self.last = lane.stream
+        return lane.stream
+
+    def new_lane(self, device: int) -> Lane:
+        """The lane of a GPU that this thread has not used yet."""
         stream = self._own.get(device)
         if stream is None:
             stream = self._own[device] = torch.cuda.Stream(device)
-        event = self._earlier.event_of(device)
-        _record(event, current_stream(device))
-        _wait(event, stream)
-        self._last = stream
-        return stream
+        lane = self.lanes.by_device[device] = Lane(stream)
+        return lane
 
     def use_current(self, device: int) -> None:
         """Note that a synchronous call runs on the caller's stream."""
@@ -115,7 +129,7 @@ class Streams:
         # hocket orders its calls across streams, but not within one graph.
         if own is not None and is_capturing(stream) and is_capturing(own):
             stream.wait_stream(own)
-        self._last = stream
+        self.last = stream
 
     def synchronize(self) -> None:
         """Wait here for all calls on the group's own."""
@@ -126,9 +140,9 @@ class Streams:
         """Wait here for the last call, which hocket ends at its deadline. Returns the error, if
         any.
         """
-        if self._last is None or is_capturing(self._last):
+        if self.last is None or is_capturing(self.last):
             return None
-        mark = self._last.record_event()
+        mark = self.last.record_event()
         failed_at = None
         while not mark.query():
             time.sleep(0.0001)
@@ -147,39 +161,30 @@ _LATER_ITS_OWN = 5.0
 class OnStream(Work):  # type: ignore[misc, unused-ignore]
     """A call on CUDA tensors, which a stream carries out.
 
-    `work` is hocket's own handle, if the call has one. `end` is an event after the call and its
-    finishing work; None if nothing follows the call.
+    It has no constructor of its own: `on_stream_of` and the straight path give it what differs
+    from the values below. Between a program's kernels each function costs some microseconds.
     """
 
+    comm: hocket.Communicator
+    tensors: list[torch.Tensor]
+    stream: torch.cuda.Stream
+    # hocket's own handle, if the call has one.
+    work: Optional[hocket.Work] = None
+    # An event after the call and its finishing work; None if nothing follows the call.
+    end: Optional[torch.cuda.Event] = None
+    is_captured = False
     # True if a future's value is one stacked tensor. NCCL's backend stacks if each rank gathers
     # all, and PyTorch's hooks expect this on GPUs.
     stacks = False
 
-    def __init__(
-        self,
-        comm: hocket.Communicator,
-        result: list[torch.Tensor],
-        stream: torch.cuda.Stream,
-        work: Optional[hocket.Work] = None,
-        end: Optional[torch.cuda.Event] = None,
-        captured: bool = False,
-    ) -> None:
-        super().__init__()
-        self._comm = comm
-        self._result = result
-        self._stream = stream
-        self._work = work
-        self.end = end
-        self._captured = captured
-
     def ends_at(self, stream: torch.cuda.Stream, end: torch.cuda.Event) -> None:
         """Note that the call has been put on the stream only now."""
-        self._stream, self.end = stream, end
+        self.stream, self.end = stream, end
 
     def _mark(self) -> torch.cuda.Event:
         """An event after the call; for a synchronous call it is made on the first use."""
         if self.end is None:
-            self.end = self._stream.record_event()
+            self.end = self.stream.record_event()
         return self.end
 
     def wait(self, timeout: Optional[timedelta] = None) -> bool:
@@ -188,14 +193,14 @@ class OnStream(Work):  # type: ignore[misc, unused-ignore]
         Raises what has gone wrong so far. With a limit, waits here for the call to end, at most
         that long.
         """
-        current = current_stream(self._stream.device_index)
-        if self._work is not None:
-            self._work.wait(stream=current)
-        elif not self._captured and (error := failure_of(self._comm)) is not None:
+        current = current_stream(self.stream.device_index)
+        if self.work is not None:
+            self.work.wait(stream=current)
+        elif not self.is_captured and (error := failure_of(self.comm)) is not None:
             raise error
-        if current is not self._stream and (self._work is None or self.end is not None):
+        if current is not self.stream and (self.work is None or self.end is not None):
             current.wait_event(self._mark())
-        if timeout is not None and timeout > timedelta(0) and not self._captured:
+        if timeout is not None and timeout > timedelta(0) and not self.is_captured:
             self._wait_here(timeout.total_seconds())
         return True
 
@@ -220,14 +225,14 @@ class OnStream(Work):  # type: ignore[misc, unused-ignore]
         RuntimeError
             The call is part of a graph, whose replays make it; or its stream is being captured.
         """
-        if self._captured or is_capturing(self._stream):
+        if self.is_captured or is_capturing(self.stream):
             raise RuntimeError(
                 "the call's stream is captured into a graph: what is captured is made by the graph's "
                 "replays, and whether a call has ended cannot be asked meanwhile"
             )
-        if self._work is not None and not self._work.test():
+        if self.work is not None and not self.work.test():
             return False
-        if self._work is not None and self.end is None:
+        if self.work is not None and self.end is None:
             return True
         return bool(self._mark().query())
 
@@ -237,11 +242,11 @@ class OnStream(Work):  # type: ignore[misc, unused-ignore]
 
     def exception(self) -> Optional[BaseException]:
         """The group's failure so far; None if there is none."""
-        return failure_of(self._comm)
+        return failure_of(self.comm)
 
     def source_rank(self) -> int:
         """The sender's rank in the group, once a `recv` has ended."""
-        received = None if self._work is None else self._work.received
+        received = None if self.work is None else self.work.received
         if received is None:
             raise ValueError("source_rank() of what is not a recv that has ended well")
         return received.source
@@ -250,16 +255,41 @@ class OnStream(Work):  # type: ignore[misc, unused-ignore]
 
     def result(self) -> list[torch.Tensor]:
         """The tensors of the call."""
-        return self._result
+        return self.tensors
 
     def get_future(self) -> Any:
         """A future that already has its value. A waiter's stream waits for the call, as with
         `wait`.
         """
-        future: Any = torch._C.Future([self._stream.device])  # as other backends give it
-        with on_stream(self._stream):
-            future.set_result([torch.stack(self._result)] if self.stacks else self._result)
+        stream = self.stream
+        device = stream.device_index
+        future: Any = _Future([stream.device])  # as other backends give it
+        if self.stacks or _current_device() != device:
+            with on_stream(stream):
+                future.set_result([torch.stack(self.tensors)] if self.stacks else self.tensors)
+            return future
+        before = _current_stream(device)
+        _set_stream(stream.stream_id, device, stream.device_type)
+        try:
+            future.set_result(self.tensors)
+        finally:
+            _set_stream(*before)
         return future
+
+
+def on_stream_of(
+    comm: hocket.Communicator,
+    tensors: list[torch.Tensor],
+    stream: torch.cuda.Stream,
+    work: Optional[hocket.Work] = None,
+    end: Optional[torch.cuda.Event] = None,
+    is_captured: bool = False,
+) -> OnStream:
+    """A handle with these values."""
+    handle = OnStream()
+    handle.comm, handle.tensors, handle.stream = comm, tensors, stream
+    handle.work, handle.end, handle.is_captured = work, end, is_captured
+    return handle
 
 
 class on_stream:  # noqa: N801: it is used as a function
@@ -275,8 +305,8 @@ class on_stream:  # noqa: N801: it is used as a function
 
     def __enter__(self) -> None:
         device = self._stream.device_index
-        if torch._C._cuda_getDevice() == device:
-            self._before: Any = torch._C._cuda_getCurrentStream(device)
+        if _current_device() == device:
+            self._before: Any = _current_stream(device)
             stream = self._stream
             _set_stream(stream.stream_id, device, stream.device_type)
         else:
@@ -290,8 +320,6 @@ class on_stream:  # noqa: N801: it is used as a function
             self._before.__exit__(*error)
 
 
-def _set_stream(stream: int, device: int, kind: int) -> None:
-    torch._C._cuda_setStream(stream_id=stream, device_index=device, device_type=kind)
 
 
 def used_on(stream: torch.cuda.Stream, things: Iterable[Any]) -> None:

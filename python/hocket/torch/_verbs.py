@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from threading import local
 from typing import Any, Optional, Union
@@ -10,8 +11,17 @@ import torch
 
 import hocket
 
-from ._streams import OnStream, Streams, current_stream, is_current_capturing, on_stream, used_on
-from ._work import Finished, Kind, Pending, Shared
+from ._streams import (
+    OnStream,
+    Streams,
+    current_stream,
+    is_current_capturing,
+    on_stream,
+    on_stream_of,
+    used_on,
+)
+from ._texts import refusal
+from ._work import Finished, Kind, Pending, Shared, finished_of, pending_of
 
 Tensors = list[torch.Tensor]
 Handle = Union[Finished, Pending, OnStream]
@@ -37,13 +47,39 @@ class Verbs:
     """
 
     def __init__(self, comm: hocket.Communicator) -> None:
-        self._comm = comm
-        self._shared = Shared(comm)
-        self._streams = Streams()
         self.made = Made()
+        self.is_collecting = 0  # batches of calls that threads have begun
+        self._use(comm)
         self.hands_on = False
         # True if PyTorch's Python code calls this backend itself: see `_finished`.
         self.is_called_directly = False
+
+    def _use(self, comm: hocket.Communicator) -> None:
+        """Make all later calls by this communicator."""
+        self._comm = comm
+        self._all_reduce: Any = comm.all_reduce
+        self._start_all_reduce: Any = comm.all_reduce_async
+        self._shared = Shared(comm)
+        self._open_turns = self._shared.turns.open
+        self._streams = Streams()
+
+    def _told(self, error: Exception) -> Exception:
+        """The error to raise for one that a call has raised. If the call has been refused or has
+        failed before its start, all ranks are told.
+        """
+        if isinstance(error, hocket.InvalidArgument):
+            if error.status is not None:  # hocket's own
+                return refusal(error)
+            try:
+                self._comm.refuse(str(error))
+            except hocket.Error as told:
+                return told
+        if isinstance(error, hocket.Error):
+            self._shared.has_raised = True
+            return error
+        with contextlib.suppress(hocket.Error):
+            self._comm.refuse(f"{type(error).__name__}: {error}")
+        return error
 
     def _run(
         self,
@@ -107,7 +143,7 @@ class Verbs:
         if after is not None or work is None or captured:
             end = stream.record_event()
         used_on(stream, used)
-        return OnStream(self._comm, result, stream, work, end, captured)
+        return on_stream_of(self._comm, result, stream, work, end, captured)
 
     def _started(self, handle: OnStream) -> OnStream:
         self.made.handle = handle
@@ -127,14 +163,14 @@ class Verbs:
             return None
         if result and result[0].is_cuda:
             stream = current_stream(result[0].get_device())
-            return self._started(OnStream(self._comm, result, stream))
-        self.made.handle = handle = Finished(result)
+            return self._started(on_stream_of(self._comm, result, stream))
+        self.made.handle = handle = finished_of(result)
         return handle
 
     def _pending(
         self, work: hocket.Work, result: Tensors, kind: Kind, after: After = None
     ) -> Pending:
-        self.made.handle = handle = Pending(self._shared, work, result, kind, after)
+        self.made.handle = handle = pending_of(self._shared, work, result, kind, after)
         self._shared.pending.add(handle)
         collected = self.made.collected
         if collected is not None:
@@ -167,7 +203,8 @@ class Batch:
         return self._add(tensors)
 
     def _add(self, tensors: Tensors) -> OnStream:
-        handle = OnStream(self._verbs._comm, tensors, current_stream(tensors[0].get_device()))
+        stream = current_stream(tensors[0].get_device())
+        handle = on_stream_of(self._verbs._comm, tensors, stream)
         self._verbs.made.handle = handle
         self._handles.append(handle)
         return handle

@@ -15,7 +15,7 @@ from torch._C._distributed_c10d import Work
 import hocket
 from hocket._ends import Ends
 
-from ._futures import CallFuture, CallbackOrder
+from ._futures import CallbackOrder, CallFuture, set_result
 
 
 class Kind(enum.Enum):
@@ -34,11 +34,9 @@ def _seconds(timeout: Optional[timedelta]) -> Optional[float]:
 
 
 class Finished(Work):  # type: ignore[misc, unused-ignore]
-    """A call on host memory that has ended."""
+    """A call on host memory that has ended; `finished_of` makes it."""
 
-    def __init__(self, result: list[torch.Tensor]) -> None:
-        super().__init__()
-        self._result = result
+    tensors: list[torch.Tensor]
 
     def wait(self, timeout: Optional[timedelta] = None) -> bool:
         """Do nothing: the call has ended."""
@@ -57,13 +55,20 @@ class Finished(Work):  # type: ignore[misc, unused-ignore]
 
     def result(self) -> list[torch.Tensor]:
         """The tensors of the call."""
-        return self._result
+        return self.tensors
 
     def get_future(self) -> Any:
         """A future that already has its value."""
         future: Any = torch.futures.Future()
-        future.set_result(self._result)
+        future.set_result(self.tensors)
         return future
+
+
+def finished_of(tensors: list[torch.Tensor]) -> Finished:
+    """The handle of a call on these tensors."""
+    handle = Finished()
+    handle.tensors = tensors
+    return handle
 
 
 class Shared:
@@ -73,74 +78,76 @@ class Shared:
         self.ends = Ends()
         self.turns = CallbackOrder(comm)
         self.pending = PendingHandles()
+        self.lock = threading.Lock()  # guards the making of futures
         # True if the program has seen the error that ended the group.
         self.has_raised = False
 
 
-class Pending(Work):  # type: ignore[misc, unused-ignore]
-    """A call on host memory that may be under way."""
+class _Rest:
+    """The rest of a call after its end, such as copies of results; it is done once."""
 
-    def __init__(
-        self,
-        shared: Shared,
-        work: hocket.Work,
-        result: list[torch.Tensor],
-        kind: Kind,
-        after: Optional[Callable[[], None]] = None,
-    ) -> None:
-        super().__init__()
-        self._shared = shared
-        self._work = work
-        self._result = result
-        self.kind = kind
-        self._after = after  # the rest of the work after the call's end, to be done once
-        self._has_after = after is not None
+    def __init__(self, after: Callable[[], None]) -> None:
+        self._after: Optional[Callable[[], None]] = after
         self._lock = threading.Lock()
-        self._future: Any = None
+
+    def do(self, work: hocket.Work) -> None:
+        with self._lock:
+            after, self._after = self._after, None
+            if after is not None and work.exception is None:
+                after()
+
+
+class Pending(Work):  # type: ignore[misc, unused-ignore]
+    """A call on host memory that may be under way.
+
+    It has no constructor of its own: `pending_of` and the straight path give it what differs from
+    the values below.
+    """
+
+    shared: Shared
+    work: hocket.Work
+    tensors: list[torch.Tensor]
+    kind = Kind.COLLECTIVE
+    rest: Optional[_Rest] = None
+    _future: Any = None
 
     def finish(self, timeout: Optional[float] = None) -> None:
         """Wait, then do the rest."""
         try:
-            self._work.wait(timeout)
+            self.work.wait(timeout)
         except hocket.Error:
-            self._shared.has_raised = True
+            self.shared.has_raised = True
             raise
-        self._settle()
-
-    def _settle(self) -> None:
-        if not self._has_after:
-            return
-        with self._lock:
-            after, self._after = self._after, None
-            if after is not None and self._work.exception is None:
-                after()
+        if self.rest is not None:
+            self.rest.do(self.work)
 
     def wait(self, timeout: Optional[timedelta] = None) -> bool:
         """Returns when the call has ended; raises its error. Its future then has its value."""
         self.finish(_seconds(timeout))
         future = self._future
-        if future is not None and not future.done() and not self._shared.ends.has_stopped:
+        if future is not None and not future.done() and not self.shared.ends.has_stopped:
             future.wait()
         return True
 
     def is_completed(self) -> bool:
         """True if it has ended, in success or failure; the tensors then have their values."""
-        if not self._work.test():
+        if not self.work.test():
             return False
-        self._settle()
+        if self.rest is not None:
+            self.rest.do(self.work)
         return True
 
     def is_success(self) -> bool:
         """True if it has ended in success."""
-        return self.is_completed() and self._work.exception is None
+        return self.is_completed() and self.work.exception is None
 
     def exception(self) -> Optional[BaseException]:
         """The error of a call that has ended."""
-        return self._work.exception
+        return self.work.exception
 
     def source_rank(self) -> int:
         """The sender's rank in the group, once a `recv` has ended."""
-        received = self._work.received
+        received = self.work.received
         if received is None:
             raise ValueError("source_rank() of what is not a recv that has ended well")
         return received.source
@@ -153,22 +160,22 @@ class Pending(Work):  # type: ignore[misc, unused-ignore]
 
     def result(self) -> list[torch.Tensor]:
         """The tensors of the call."""
-        return self._result
+        return self.tensors
 
     def get_future(self) -> Any:
         """A future that gets its value when the call ends; the same one each time.
 
         PyTorch's C++ code waits for a call and then takes the value without waiting.
         """
-        with self._lock:
+        with self.shared.lock:
             if self._future is not None:
                 return self._future
             ordered = self.kind is Kind.COLLECTIVE
-            self._future = CallFuture(self._shared.turns) if ordered else torch.futures.Future()
-        if self._work.test():
+            self._future = CallFuture(self.shared.turns) if ordered else torch.futures.Future()
+        if self.work.test():
             self.complete()
         else:
-            self._shared.ends.watch(self._work, self)
+            self.shared.ends.watch(self.work, self)
         return self._future
 
     def complete(self) -> None:
@@ -178,7 +185,22 @@ class Pending(Work):  # type: ignore[misc, unused-ignore]
         except Exception as error:
             self._future.set_exception(error)
         else:
-            self._future.set_result(self._result)
+            set_result(self._future, self.tensors)
+
+
+def pending_of(
+    shared: Shared,
+    work: hocket.Work,
+    tensors: list[torch.Tensor],
+    kind: Kind,
+    after: Optional[Callable[[], None]] = None,
+) -> Pending:
+    """The handle of a call on these tensors; `after` finishes it."""
+    handle = Pending()
+    handle.shared, handle.work, handle.tensors, handle.kind = shared, work, tensors, kind
+    if after is not None:
+        handle.rest = _Rest(after)
+    return handle
 
 
 class Together(Work):  # type: ignore[misc, unused-ignore]
@@ -230,11 +252,13 @@ class PendingHandles:
 
     def add(self, handle: Pending) -> None:
         """Keep a handle until its call has ended."""
-        self.settle()
         with self._lock:
-            self._handles.append(handle)
-            if len(self._handles) >= self._sweep_at:  # a handle behind a long call
-                left = [each for each in self._handles if not each.is_completed()]
+            handles = self._handles
+            while handles and handles[0].is_completed():
+                handles.popleft()
+            handles.append(handle)
+            if len(handles) >= self._sweep_at:  # a handle behind a long call
+                left = [each for each in handles if not each.is_completed()]
                 self._handles = collections.deque(left)
                 self._sweep_at = max(self._SWEPT_AT_LEAST, 2 * len(left))
 

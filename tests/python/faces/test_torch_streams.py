@@ -2,7 +2,9 @@
 PyTorch, and no GPU: see torch_streams.py.
 """
 
+import sys
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -16,8 +18,8 @@ from torch._C._distributed_c10d import (  # noqa: E402
 from torch_streams import Gpu, Stream, Tensor  # noqa: E402
 
 import hocket  # noqa: E402
-from hocket.torch._calls import Calls  # noqa: E402
 from hocket.torch._ops import op_of  # noqa: E402
+from hocket.torch._straight import Straight as Calls  # noqa: E402
 from hocket.torch._streams import OnStream  # noqa: E402
 from hocket.torch._verbs import Batch  # noqa: E402
 
@@ -82,8 +84,55 @@ def test_a_blocking_call_that_python_makes_gives_nothing_back(gpu):
     calls.is_called_directly = True
     assert calls.allreduce([x], options(False)) is None
     assert gpu.calls[0].stream is gpu.stream
-    calls.made.collected = []
+    calls.made.collected, calls.is_collecting = [], 1
     assert calls.allreduce([x], options(False)) in calls.made.collected  # one handle is of all
+
+
+def test_a_future_comes_after_its_call_and_leaves_the_current_stream_as_it_is(gpu):
+    calls, x, caller = Calls(gpu), Tensor.of([1.0]), gpu.stream
+    future = calls.allreduce([x], options(True)).get_future()
+    (made,) = gpu.calls
+    assert future.value == [x] and made.number in future.end.before
+    assert gpu.stream is caller and made.number not in caller.before
+
+
+def called(function):
+    """The names of the functions of hocket.torch that `function` calls."""
+    names, package = [], str(Path(hocket.torch.__file__).parent)
+
+    def note(frame, event, _):
+        if event == "call" and frame.f_code.co_filename.startswith(package):
+            names.append(frame.f_code.co_name)
+
+    sys.setprofile(note)
+    try:
+        function()
+    finally:
+        sys.setprofile(None)
+    return names
+
+
+def test_an_async_call_of_one_dense_tensor_takes_the_straight_path(gpu):
+    # Each function that is called with cold caches costs microseconds: no others may slip in.
+    calls, x, asked = Calls(gpu), Tensor.of([1.0]), options(True)
+    made = []
+    calls.allreduce([x], asked)  # makes the stream
+    names = called(lambda: made.append(calls.allreduce([x], asked)))
+    assert names == ["allreduce", "current_stream"]
+    assert called(lambda: made[0].get_future()) == ["get_future"]
+
+
+def test_other_forms_and_tensors_take_the_whole_path(gpu):
+    calls, x = Calls(gpu), Tensor.of([[1.0, 2.0], [3.0, 4.0]])
+    several, asked = options(True), options(True)
+    several.reduceOp = torch.distributed._make_nccl_premul_sum(2.0)
+    for tensor, how in [(x.t(), asked), (x, several), (torch._neg_view(x), asked)]:
+        names = called(lambda tensor=tensor, how=how: calls.allreduce([tensor], how))
+        assert "_on_gpu" in names and gpu.calls[-1].name == "all_reduce_async"
+    calls.is_called_directly = True  # a batch has one handle, which knows of all calls
+    calls.made.collected, calls.is_collecting = [], 1
+    handle = calls.allreduce([x], asked)
+    assert calls.made.collected == [handle]
 
 
 def test_each_reduction_has_its_name():
@@ -126,7 +175,7 @@ def test_handles_say_whether_the_call_has_ended(gpu):
     assert not handle.is_completed() and not handle.is_success()
     with pytest.raises(TimeoutError, match="still under way"):
         handle.wait(timedelta(milliseconds=5))
-    handle._work.mark.has_passed = True
+    handle.work.mark.has_passed = True
     assert handle.is_completed() and handle.is_success() and handle.wait(timedelta(seconds=5))
     blocking = calls.allreduce([x], options(False))
     assert not blocking.is_completed() and not blocking.is_success()
@@ -143,7 +192,7 @@ def test_handles_say_what_has_gone_wrong(gpu):
         with pytest.raises(hocket.PeerDied, match="rank 1 died"):
             handle.wait()
         assert isinstance(handle.exception(), hocket.PeerDied)
-    handles[0]._work.mark.has_passed = True
+    handles[0].work.mark.has_passed = True
     assert handles[0].is_completed() and not handles[0].is_success()
 
 

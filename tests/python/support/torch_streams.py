@@ -8,15 +8,23 @@ from types import SimpleNamespace
 
 import torch
 
-from hocket.torch import _streams
+from hocket.torch import _straight, _streams, _verbs
 
 DEVICE = SimpleNamespace(type="cuda", index=0)
 
 
 class Event:
-    def __init__(self, before):
+    def __init__(self, before=()):
         self.before = frozenset(before)
         self.has_passed = False
+
+    @staticmethod
+    def record(event, stream):
+        event.before, event.graph = frozenset(stream.before), stream.graph
+
+    @staticmethod
+    def hold(event, stream):
+        stream.wait_event(event)
 
     def query(self):
         return self.has_passed
@@ -26,7 +34,8 @@ class Stream:
     """`before`: what all that is put on it from here on comes after."""
 
     def __init__(self, device=0):
-        self.device, self.device_index = DEVICE, device
+        self.device, self.device_index, self.device_type = DEVICE, device, 1
+        self.stream_id = self.cuda_stream = self
         self.before = set()
         self.graph = None  # that it is captured into
 
@@ -83,14 +92,29 @@ class Gpu:
         self.rank, self.size, self.deadline, self.name = 0, 2, 30.0, "world"
         for name in ("Stream", "current_stream", "stream"):
             monkeypatch.setattr(torch.cuda, name, getattr(self, "_" + name))
-        monkeypatch.setattr(torch._C, "_cuda_getCurrentStream", lambda _: id(self.stream))
+        monkeypatch.setattr(torch.cuda, "Event", Event)
         monkeypatch.setattr(_streams, "_known", {})
+        for name, function in {
+            "_current_device": lambda: DEVICE.index,
+            "_current_stream": lambda device: (self.stream, device, 1),
+            "_set_stream": self._set_stream,
+            "_Future": lambda devices: Future(self, devices),
+        }.items():
+            monkeypatch.setattr(_streams, name, function)
+        for module in (_streams, _straight):
+            monkeypatch.setattr(module, "record", Event.record)
+            monkeypatch.setattr(module, "hold", Event.hold)
+        for module in (_streams, _straight, _verbs):
+            monkeypatch.setattr(module, "is_current_capturing", lambda: self.stream.is_capturing())
 
     def _Stream(self, device):
         return Stream(device)
 
     def _current_stream(self, device):
         return self.stream
+
+    def _set_stream(self, stream, _device, _kind):
+        self.stream = stream
 
     @contextlib.contextmanager
     def _stream(self, stream):
@@ -105,16 +129,29 @@ class Gpu:
             raise AttributeError(name)
 
         def call(*arguments, stream=None):
+            if len(arguments) == 5:  # behind the deadline
+                *arguments, _, stream = arguments
             stream = stream or self.stream
             number = f"call {len(self.calls)}"
             made = SimpleNamespace(
-                name=name, arguments=arguments, stream=stream, number=number, before=set(stream.before)
+                name=name, arguments=tuple(arguments), stream=stream, number=number, before=set(stream.before)
             )
             stream.put(number)
             self.calls.append(made)
             return Work(self, stream) if name.endswith("_async") else None
 
         return call
+
+
+class Future:
+    """It is complete at once, in the order of the stream that is current then."""
+
+    def __init__(self, gpu, devices):
+        assert devices == [DEVICE]
+        self._gpu = gpu
+
+    def set_result(self, value):
+        self.value, self.end = value, self._gpu.stream.record_event()
 
 
 class Work:
