@@ -11,6 +11,7 @@ from typing import Any
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
+from ._backend import HocketBackend
 from ._group import HocketGroup
 
 _theirs: Any = DistributedDataParallel._register_builtin_comm_hook
@@ -19,7 +20,9 @@ _theirs: Any = DistributedDataParallel._register_builtin_comm_hook
 @functools.wraps(_theirs)
 def register_builtin_comm_hook(model: Any, comm_hook_type: Any) -> None:
     """PyTorch's method, but for this hook on a group of hocket."""
-    is_ours = isinstance(model.process_group, HocketGroup) and model.process_group.is_first
+    group = model.process_group
+    # A HocketBackend is a group by itself in older versions of PyTorch.
+    is_ours = isinstance(group, HocketBackend) or (isinstance(group, HocketGroup) and group.is_first)
     if not is_ours or comm_hook_type != dist.BuiltinCommHookType.FP16_COMPRESS:
         _theirs(model, comm_hook_type)
         return
