@@ -463,7 +463,8 @@ const std::vector<EngineCase>& engine_cases() {
         shm_processes("shm_single_copy", Copies::kOne),
         // Each protocol gets its share of the sizes. Then the protocols for large arrays run at all
         // sizes, GPUs have no NVLink, and packets go in many rounds, by blocks of several threads.
-        // Counters of steps, flags and sweeps wrap around.
+        // Counters of steps, flags and sweeps wrap around. Ranks meet first in some calls, or in
+        // all.
         peer_case("peer",
                   {.one_hop = 3000,
                    .two_hops = 100'000,
@@ -471,7 +472,8 @@ const std::vector<EngineCase>& engine_cases() {
                    .packets = 2000,
                    .small = 500,
                    .relays = 20'000,
-                   .direct = 2000}),
+                   .direct = 2000,
+                   .meeting = 5000}),
         peer_case("peer_chunks",
                   {.one_hop = 0,
                    .two_hops = 0,
@@ -479,6 +481,7 @@ const std::vector<EngineCase>& engine_cases() {
                    .packets = 0,
                    .relays = 0,
                    .direct = 0,
+                   .meeting = 0,
                    .most_chunk = 16384,
                    .channels = 2},
                   1,

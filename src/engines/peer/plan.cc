@@ -24,6 +24,15 @@ std::vector<Step> plan_alone(const Call& call) {
   return {copy_step(out, in, bytes)};
 }
 
+// Returns whether the ranks meet in a kernel of one block before a call. The blocks of a long call
+// would otherwise keep multiprocessors from the program's own kernels while they wait for a late
+// peer. All ranks get the same answer.
+bool meets_first(const engine::Signature& s, const Member& member, const PeerTuning& tuning) {
+  if (is_listed(s.kind) || engine::row_of(s.kind).flow != engine::Flow::kAmongAll) return false;
+  const int parts = engine::has_parts(s.kind) ? member.size : 1;
+  return engine::bytes_of(s) * static_cast<std::size_t>(parts) >= tuning.meeting;
+}
+
 }  // namespace
 
 PeerTuning default_tuning(int size) noexcept {
@@ -73,15 +82,19 @@ std::vector<Step> plan(const Call& call,
                        PeerOuts outs) {
   if (member.size == 1) return plan_alone(call);
   const engine::Signature& s = call.signature;
-  if (s.kind == Kind::kBarrier) {
-    return {{.protocol = Protocol::kBarrier, .small = small_of(member, kCollectives)}};
-  }
+  const auto meeting = [&] {
+    return Step{.protocol = Protocol::kBarrier, .small = small_of(member, kCollectives)};
+  };
+  if (s.kind == Kind::kBarrier) return {meeting()};
   if (!is_listed(s.kind) && s.count == 0) return {};
   const bool relays = engine::row_of(s.kind).flow == engine::Flow::kFromRoot &&
                       !engine::has_parts(s.kind) && member.size > 2 &&
                       engine::bytes_of(s) > tuning.relays;
-  if (relays || is_reduction(s.kind)) return plan_reduction(call, member, tuning, outs);
-  return plan_movement(call, member, tuning, outs);
+  std::vector<Step> steps = relays || is_reduction(s.kind)
+                                ? plan_reduction(call, member, tuning, outs)
+                                : plan_movement(call, member, tuning, outs);
+  if (meets_first(s, member, tuning)) steps.insert(steps.begin(), meeting());
+  return steps;
 }
 
 }  // namespace hocket::engines::peer

@@ -30,6 +30,8 @@ struct PeerTuning {
   std::size_t direct = 2 << 20;      // symmetric movement: from this size on directly into the
                                      // target
   std::size_t engines = 64 << 20;    // symmetric broadcast: from this size on by the copy engines
+  std::size_t meeting = 1 << 20;     // calls among all: from this array's size on the ranks meet
+                                     // first
   bool lines = true;                 // packets form lines; if false, data that is not small uses
                                      // chunks
   std::uint32_t groups = 3;          // groups of packets in one channel before another channel is
