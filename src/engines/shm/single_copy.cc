@@ -23,8 +23,10 @@ bool may_be_quicker() noexcept { return !core::can_claim(); }
 // Returns whether the parts are long enough. For each reader the kernel looks up every page of an
 // array, and for each part it is entered once. From these lengths on, that costs less than a second
 // copy. `part` is the mean of all parts.
-bool is_long_enough(Kind kind, std::size_t part, std::size_t total) noexcept {
-  if (engine::is_rooted(kind)) return part >= 32 * kKiB || total >= 512 * kKiB;
+bool is_long_enough(Kind kind, std::size_t part, std::size_t total, int size) noexcept {
+  const bool is_rooted = engine::is_rooted(kind);
+  if (size == 2) return part >= (is_rooted ? 48 : 24) * kKiB;
+  if (is_rooted) return part >= 32 * kKiB || total >= 512 * kKiB;
   return part >= 16 * kKiB;
 }
 
@@ -67,7 +69,8 @@ bool exposes_parts(const ShmGroup& group, Kind kind, const ShmParts& parts) noex
   if (!may_be_quicker()) return false;
   std::size_t total = 0;
   for (int peer = 0; peer < group.size(); ++peer) total += parts.bytes(peer);
-  return is_long_enough(kind, total / static_cast<std::size_t>(group.size()), total);
+  const auto size = static_cast<std::size_t>(group.size());
+  return is_long_enough(kind, total / size, total, group.size());
 }
 
 // Several readers of the same pages contend in the kernel.
@@ -75,7 +78,7 @@ bool exposes_whole(const ShmGroup& group, std::size_t bytes) noexcept {
   if (group.single_copy() != SingleCopy::kWhereQuicker) {
     return group.single_copy() == SingleCopy::kAlways;
   }
-  return may_be_quicker() && group.size() == 2 && bytes >= 32 * kKiB;
+  return may_be_quicker() && group.size() == 2 && bytes >= 48 * kKiB;
 }
 
 bool exposes_reduced(const ShmGroup& group, const engine::Signature& signature) noexcept {
