@@ -10,11 +10,14 @@ class App;
 
 namespace hocket::cli {
 
+struct Briefing;
+
 // Runs a subcommand after its arguments were parsed. Returns the command's exit code; an exception
 // that leaves it is printed as "hocket: ..." and makes the exit code 1 (2 for InvalidArgument).
 using Action = std::function<int()>;
 
-void add_run(CLI::App& app, Action& chosen);
+// `briefing`: from the head that started this process; absent: a user started it.
+void add_run(CLI::App& app, Action& chosen, const Briefing* briefing);
 void add_bench(CLI::App& app, Action& chosen);
 void add_demo(CLI::App& app, Action& chosen);
 void add_doctor(CLI::App& app, Action& chosen);

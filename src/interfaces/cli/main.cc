@@ -1,4 +1,6 @@
 // The command `hocket`: composes its subcommands and turns errors into messages and exit codes.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
@@ -7,11 +9,13 @@
 #include <exception>
 #include <iostream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "hocket/error.h"
 #include "interfaces/cli/commands.h"
+#include "interfaces/cli/hosts/briefing.h"
 
 namespace hocket::cli {
 namespace {
@@ -40,13 +44,13 @@ int refuse_unknown(const char* word) {
   return kExitUsage;
 }
 
-int parse_and_run(int argc, char** argv) {
+int parse_and_run(int argc, char** argv, const Briefing* briefing = nullptr) {
   CLI::App app("Collective communication for arrays.", "hocket");
   app.require_subcommand(1);
   app.footer("`hocket COMMAND --help` says more about each.");
   app.get_formatter()->column_width(34);
   Action chosen;
-  add_run(app, chosen);
+  add_run(app, chosen, briefing);
   add_bench(app, chosen);
   add_demo(app, chosen);
   add_doctor(app, chosen);
@@ -60,7 +64,8 @@ int parse_and_run(int argc, char** argv) {
   const bool names_one = argc > 1 && argv[1][0] != '-';
   if (names_one && app.get_subcommands(is_named).empty()) return refuse_unknown(argv[1]);
   try {
-    std::vector<std::string> arguments = arguments_of(argc, argv, app);
+    std::vector<std::string> arguments =
+        briefing != nullptr ? briefing->arguments : arguments_of(argc, argv, app);
     std::ranges::reverse(arguments);  // as CLI11 takes them
     app.parse(std::move(arguments));
   } catch (const CLI::ParseError& error) {
@@ -74,6 +79,20 @@ int parse_and_run(int argc, char** argv) {
     return kExitUsage;
   }
   return chosen();
+}
+
+// Runs what the head on another host asks for, as a part of its job.
+int be_host(char** argv) {
+  std::string name;
+  try {
+    const Briefing briefing = receive_briefing(STDIN_FILENO);
+    name = briefing.self().name + ": ";
+    settle(briefing);
+    return parse_and_run(1, argv, &briefing);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "hocket: %s%s\n", name.c_str(), error.what());
+    return dynamic_cast<const InvalidArgument*>(&error) != nullptr ? kExitUsage : kExitFailure;
+  }
 }
 
 // Flushes output before the exit code is decided: a full disk must not look like success.
@@ -94,6 +113,7 @@ int after_output(int code) {
 
 int main(int argc, char** argv) {
   try {
+    if (argc == 2 && argv[1] == std::string_view("as-host")) return hocket::cli::be_host(argv);
     return hocket::cli::after_output(hocket::cli::parse_and_run(argc, argv));
   } catch (const hocket::InvalidArgument& error) {
     std::fprintf(stderr, "hocket: %s\n", error.what());

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "interfaces/cli/commands.h"
+#include "interfaces/cli/run/hosts_options.h"
 #include "interfaces/cli/run/job_plan.h"
 #include "interfaces/cli/run/launcher.h"
 #include "interfaces/cli/run/meeting.h"
@@ -30,6 +31,16 @@ that killed it (or that hocket itself was sent: 130 after Ctrl-C), 124 when --ti
 --join-timeout ran out, 126 and 127 when the program cannot be executed or found, 2 for wrong options,
 1 when output was lost or the first host's launcher has ended before all ranks had joined.
 
+Over hosts that ssh reaches without a question, one command starts all; each host has this hocket at
+the same path, and the job's key goes through ssh. Ranks get HOCKET_* variables of here and those
+that --env names, and work in a folder of the same path. When one host or rank fails, all end:
+  hocket run --hosts a:4,b:4 -- python train.py
+  hocket run --hostfile hosts.txt -n 6 --env PATH --env OMP_NUM_THREADS=2 -- python train.py
+  hocket run --hosts a:4,b:4 --launcher 'ssh -p 2222' -- ./a.out
+  hocket run --hosts a:4,b:4 --launcher 'srun -N1 -n1 -w {host}' -- ./a.out
+Lines of a hostfile: a, a:4, a 4, a slots=4; # begins a comment. `hocket doctor --hosts a,b` tries
+the network between them.
+
 Examples:
   hocket run -n 4 -- python train.py --epochs 3
   hocket run -n 2 ./a.out
@@ -42,7 +53,7 @@ Processes join a running job when its ranks call admit. HOCKET_DOOR names the pl
   HOCKET_DOOR=mine hocket run --keep-going -n 4 -- python train.py
   hocket run --join mine -n 1 -- python train.py
 
-On several hosts, start one on each, with the same --nnodes and --rendezvous, an address of host 0,
+Or start one on each host by other means, with the same --nnodes and --rendezvous, an address of host 0,
 and a copy of one key; -n is each host's own, and ranks are numbered host by host:
   hocket key job.key
   hocket run -n 4 --nnodes 2 --node-rank 0 --rendezvous 10.0.0.1:29400 --key job.key -- ./a.out
@@ -51,9 +62,11 @@ and a copy of one key; -n is each host's own, and ranks are numbered host by hos
 
 struct RunArguments {
   RunOptions options;
+  HostsArguments hosts;
   bool no_prefix = false;
   double timeout = 0;  // seconds; 0: none
   double join_timeout = 300;
+  bool has_join_timeout = false;
   double grace = 1;  // seconds
 };
 
@@ -70,14 +83,38 @@ double timeout_from(const char* option, double seconds) {
   throw CLI::ValidationError(option, "expected a number of seconds above 0, at most 1e9");
 }
 
+// Options that need others, or exclude them.
+void check_together(const RunArguments& arguments,
+                    const CLI::Option& ranks,
+                    const CLI::Option& nodes,
+                    bool is_of_a_head) {
+  const bool over_hosts = arguments.hosts.are_given();
+  if (ranks.count() == 0 && !over_hosts && !is_of_a_head) throw CLI::RequiredError("--ranks");
+  if (over_hosts && (nodes.count() > 0 || !arguments.options.join.empty())) {
+    throw CLI::ExcludesError(arguments.hosts.option(), nodes.count() > 0 ? "--nnodes" : "--join");
+  }
+  if (over_hosts || is_of_a_head || nodes.count() > 0) return;
+  if (!arguments.options.rendezvous.empty()) throw CLI::RequiresError("--rendezvous", "--nnodes");
+  if (arguments.has_join_timeout) throw CLI::RequiresError("--join-timeout", "--nnodes");
+}
+
 double grace_from(double seconds) {
   constexpr double kLongest = 1e6;
   if (seconds >= 0 && seconds <= kLongest) return seconds;
   throw CLI::ValidationError("--grace", "expected a number of seconds from 0 to 1e6");
 }
 
-int run(RunArguments& arguments) {
+// A launcher of one host, which a head has started there, takes its place from the briefing.
+void take_place(RunOptions& options, const Briefing& briefing) {
+  options.briefing = &briefing;
+  options.ranks = briefing.self().slots;
+  options.nodes = static_cast<int>(briefing.hosts.size());
+  options.node_rank = briefing.host;
+}
+
+int run(RunArguments& arguments, const CLI::App& command, const Briefing* briefing) {
   RunOptions& options = arguments.options;
+  if (briefing != nullptr) take_place(options, *briefing);
   options.prefix = !arguments.no_prefix;
   if (arguments.timeout > 0) {
     options.timeout = std::chrono::milliseconds(static_cast<long long>(arguments.timeout * 1e3));
@@ -86,6 +123,9 @@ int run(RunArguments& arguments) {
       std::chrono::milliseconds(static_cast<long long>(arguments.join_timeout * 1e3));
   options.grace = std::chrono::milliseconds(static_cast<long long>(arguments.grace * 1e3));
   try {
+    if (arguments.hosts.are_given()) {
+      return launch_on_hosts(hosts_options(arguments.hosts, options, command));
+    }
     return launch(options);
   } catch (const HostsMissing& error) {
     std::fprintf(stderr, "hocket: %s\n", error.what());
@@ -98,11 +138,14 @@ int run(RunArguments& arguments) {
 
 }  // namespace
 
-void add_run(CLI::App& app, Action& chosen) {
+void add_run(CLI::App& app, Action& chosen, const Briefing* briefing) {
   CLI::App* command = app.add_subcommand("run", "Run a program as the ranks of a job on this host");
   const auto arguments = std::make_shared<RunArguments>();
   RunOptions& options = arguments->options;
-  command->add_option("-n,--ranks", options.ranks, "Number of ranks, on this host")->required();
+  CLI::Option* const ranks = command->add_option(
+      "-n,--ranks",
+      options.ranks,
+      "Number of ranks, on this host; with --hosts of all, default their places");
   command
       ->add_option_function<std::string>(
           "--bind",
@@ -110,7 +153,11 @@ void add_run(CLI::App& app, Action& chosen) {
           "Processors of each rank: core: each its own; auto (default): each its own,\n"
           "if there are enough and OMP_* ask for nothing else")
       ->type_name("none|core|auto");
-  command->add_option("--env", options.environment, "Set a variable for the ranks; may be repeated")
+  command
+      ->add_option("--env",
+                   options.environment,
+                   "Set a variable for the ranks; may be repeated. With --hosts, NAME alone\n"
+                   "has the value that it has here")
       ->type_name("NAME=VALUE")
       ->expected(1)
       ->allow_extra_args(false)  // else it would take the program as a second value
@@ -127,7 +174,8 @@ void add_run(CLI::App& app, Action& chosen) {
           [arguments](double seconds) { arguments->grace = grace_from(seconds); },
           "How long ranks may go on once one has failed, default 1, or once a signal ends the job")
       ->type_name("SECONDS");
-  CLI::Option* const hosts =
+  add_hosts_options(*command, arguments->hosts);
+  CLI::Option* const nodes =
       command
           ->add_option(
               "--nnodes", options.nodes, "Number of hosts, with a launcher on each; default 1")
@@ -137,18 +185,19 @@ void add_run(CLI::App& app, Action& chosen) {
           "--join-timeout",
           [arguments](double seconds) {
             arguments->join_timeout = timeout_from("--join-timeout", seconds);
+            arguments->has_join_timeout = true;
           },
           "How long the launchers of all hosts may take to come; default 300")
-      ->type_name("SECONDS")
-      ->needs(hosts);
+      ->type_name("SECONDS");
   command->add_option("--node-rank", options.node_rank, "Number of this host, from 0")
       ->type_name("R")
-      ->needs(hosts);
+      ->needs(nodes);
   command
-      ->add_option(
-          "--rendezvous", options.rendezvous, "Where the ranks of all hosts meet: at host 0")
-      ->type_name("HOST:PORT")
-      ->needs(hosts);
+      ->add_option("--rendezvous",
+                   options.rendezvous,
+                   "Where the ranks of all hosts meet: at host 0. With --hosts the default is\n"
+                   "the first one's own address and a free port, and the port may be left out")
+      ->type_name("HOST:PORT");
   command
       ->add_option("--join",
                    options.join,
@@ -199,7 +248,10 @@ void add_run(CLI::App& app, Action& chosen) {
   // Arguments behind the program's name belong to the program, even options.
   command->positionals_at_end();
   command->footer(kFooter);
-  command->callback([arguments, &chosen] { chosen = [arguments] { return run(*arguments); }; });
+  command->callback([arguments, &chosen, command, ranks, nodes, briefing] {
+    check_together(*arguments, *ranks, *nodes, briefing != nullptr);
+    chosen = [arguments, command, briefing] { return run(*arguments, *command, briefing); };
+  });
 }
 
 }  // namespace hocket::cli

@@ -55,7 +55,9 @@ JobOutput::JobOutput(JobOutputOptions options)
 
 std::string JobOutput::prefix(int rank, const Sink& sink) const {
   if (!options_.prefix) return {};
-  if (!options_.colour_allowed || ::isatty(sink.fd()) == 0) return fmt::format("[{}] ", rank);
+  const bool coloured =
+      options_.colour_forced || (options_.colour_allowed && ::isatty(sink.fd()) != 0);
+  if (!coloured) return fmt::format("[{}] ", rank);
   // Cyan, green, yellow, magenta, blue, and their bright variants; red is for failures.
   constexpr std::array kColours{36, 32, 33, 35, 34, 96, 92, 93, 95, 94};
   const int colour = kColours[static_cast<std::size_t>(rank) % kColours.size()];
@@ -73,8 +75,33 @@ Fd JobOutput::add(int rank, Kind kind) {
                              {.owner = static_cast<int>(entries_.size()),
                               .prefix = prefix(rank, *sink),
                               .sink = shown ? sink.get() : nullptr,
-                              .log = std::move(log)})});
+                              .log = std::move(log)}),
+                      kind});
   return std::move(pipe.write);
+}
+
+void JobOutput::add_fed(int host, Kind kind) {
+  entries_.push_back({host,
+                      Stream(Fd(),
+                             {.owner = static_cast<int>(entries_.size()),
+                              .prefix = {},
+                              .sink = (kind == Kind::kOut ? out_ : err_).get(),
+                              .log = {}}),
+                      kind});
+}
+
+void JobOutput::feed(int host, Kind kind, std::string_view bytes) {
+  for (Entry& entry : entries_) {
+    if (entry.rank != host || entry.kind != kind) continue;
+    entry.stream.take(bytes);
+    entry.stream.last_read(Stream::Clock::now());
+  }
+}
+
+void JobOutput::end_fed() {
+  for (Entry& entry : entries_) {
+    if (!entry.stream.is_open()) entry.stream.close();
+  }
 }
 
 void JobOutput::say(std::string_view line) { err_->put_line(line); }

@@ -17,6 +17,7 @@ struct JobOutputOptions {
   bool prefix = true;
   bool quiet = false;          // standard output of rank 0 alone
   bool colour_allowed = true;  // where a sink is a terminal
+  bool colour_forced = false;  // where it is none, too
   std::string log_dir;
 };
 
@@ -29,6 +30,15 @@ class JobOutput {
   enum class Kind { kOut, kErr };
   Fd add(int rank, Kind kind);
 
+  // Makes a stream of a host that `feed` fills, without a pipe.
+  void add_fed(int host, Kind kind);
+  void feed(int host, Kind kind, std::string_view bytes);
+  void end_fed();
+  // False while what is shown would only pile up.
+  bool takes(Kind kind) const { return !(kind == Kind::kOut ? out_ : err_)->is_full(); }
+
+  // Puts a record for the head into standard output, behind what is there.
+  void put_record(std::string_view record) { out_->put_bytes(record); }
   // Prints a line of the launcher to standard error.
   void say(std::string_view line);
 
@@ -54,6 +64,7 @@ class JobOutput {
   struct Entry {
     int rank;
     Stream stream;
+    Kind kind;
   };
   bool is_shared() const { return out_ == err_; }
   std::string prefix(int rank, const Sink& sink) const;

@@ -13,6 +13,7 @@
 #include <system_error>
 
 #include "interfaces/cli/address.h"
+#include "interfaces/cli/hosts/briefing.h"
 #include "interfaces/cli/mpi_libraries.h"
 #include "interfaces/cli/run/meeting.h"
 #include "interfaces/cli/run/program.h"
@@ -21,6 +22,7 @@ namespace hocket::cli {
 namespace {
 
 void check_nodes(const RunOptions& options) {
+  if (options.briefing != nullptr) return;  // the head has checked it
   if (options.nodes < 1 || options.nodes > kMaxRanks) {
     throw InvalidArgument(fmt::format(
         "--nnodes {}: the number of hosts must be from 1 to {}", options.nodes, kMaxRanks));
@@ -41,6 +43,7 @@ void check_nodes(const RunOptions& options) {
 
 // On one host the launcher hands a new key to the ranks. Between hosts each has the key in a file.
 Key find_key(const RunOptions& options, const EnvironmentBlock& environment) {
+  if (options.briefing != nullptr) return options.briefing->key;
   if (options.nodes == 1 && options.key_file.empty()) return Key::generate();
   const std::string file =
       options.key_file.empty() ? std::string(environment.get("HOCKET_KEY_FILE")) : options.key_file;
@@ -50,7 +53,6 @@ Key find_key(const RunOptions& options, const EnvironmentBlock& environment) {
       "--key FILE, or set HOCKET_KEY_FILE");
 }
 
-// Variables that ranks get from the launcher; a user's values do not replace them.
 constexpr std::array<std::string_view, 8> kOwnVariables{"HOCKET_RANK",
                                                         "HOCKET_SIZE",
                                                         "HOCKET_LOCAL_RANK",
@@ -70,7 +72,7 @@ void check(const RunOptions& options) {
       throw InvalidArgument(fmt::format("--env {}: expected NAME=VALUE", setting));
     }
     const std::string_view name(setting.data(), setting.find('='));
-    if (std::ranges::find(kOwnVariables, name) != kOwnVariables.end()) {
+    if (is_own_variable(name)) {
       throw InvalidArgument(
           fmt::format("--env {}: {} is set by hocket run itself, of each rank", setting, name));
     }
@@ -89,13 +91,6 @@ std::string absolute(std::string_view option, const std::string& folder) {
                   error.message()));
 }
 
-// Standard descriptors that are closed would be taken by pipes.
-void open_standard_descriptors() {
-  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
-    if (::fcntl(fd, F_GETFD) < 0) checked_fd(::open("/dev/null", O_RDWR), "/dev/null").release();
-  }
-}
-
 // Two pipes a rank are two descriptors a rank here, and four while the guardian is forked.
 rlim_t allow_open_files(int ranks) {
   rlimit limit{};
@@ -109,29 +104,20 @@ rlim_t allow_open_files(int ranks) {
   return before;
 }
 
-// Blocks the signals that the launcher handles, and returns their signalfd. Signals that were
-// ignored at the start (nohup) stay ignored.
-Fd take_signals(sigset_t& mask_before) {
-  ::signal(SIGPIPE, SIG_IGN);  // a reader that is gone is an error code
-  ::signal(SIGCHLD, SIG_DFL);
-  sigset_t set;
-  ::sigemptyset(&set);
-  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGUSR1, SIGUSR2}) {
-    struct sigaction action{};
-    ::sigaction(number, nullptr, &action);
-    if (action.sa_handler != SIG_IGN) ::sigaddset(&set, number);
-  }
-  ::sigprocmask(SIG_BLOCK, &set, &mask_before);
-  return checked_fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), "cannot make a signalfd");
+std::string name_job(const RunOptions& options) {
+  if (options.briefing != nullptr) return options.briefing->job;
+  return options.nodes == 1 ? "run-" + random_name() : "run at " + options.rendezvous;
 }
 
-std::string job_name() {
-  // A second key's digits: unique, and nothing of the job's own key.
-  const Key noise = Key::generate();
-  std::string name = "run-";
-  for (std::size_t i = 0; i < 6; ++i)
-    name += fmt::format("{:02x}", std::to_integer<int>(noise.bytes()[i]));
-  return name;
+// This host's ranks among all, as far as no other launcher has to be asked.
+Layout layout_of_this_host(const RunOptions& options, const Key& key, const std::string& job) {
+  if (options.briefing == nullptr) {
+    if (options.node_rank != 0) return ask_for_layout(options, key, job);
+    return {.first_rank = 0, .size = options.ranks};
+  }
+  const auto& hosts = options.briefing->hosts;
+  return {.first_rank = total_slots({hosts.begin(), hosts.begin() + options.node_rank}),
+          .size = total_slots(hosts)};
 }
 
 // The variables of other launchers that this one was started with, which say nothing of its ranks.
@@ -198,8 +184,9 @@ void apply_user_settings(EnvironmentBlock& environment, const RunOptions& option
 
 Fd open_null(int flags) { return checked_fd(::open("/dev/null", flags | O_CLOEXEC), "/dev/null"); }
 
-// Our own standard input, for rank 0.
-Fd share_stdin() {
+// The standard input of rank 0: what the head passes on, or our own.
+Fd first_input(std::optional<HeadLink>& head) {
+  if (head) return head->make_input();
   return checked_fd(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3), "cannot share standard input");
 }
 
@@ -215,10 +202,35 @@ JobOutput make_output(const RunOptions& options, const EnvironmentBlock& environ
   return JobOutput({.prefix = options.prefix && (options.ranks > 1 || options.nodes > 1),
                     .quiet = options.quiet,
                     .colour_allowed = environment.get("NO_COLOR").empty(),
+                    .colour_forced = options.briefing != nullptr && options.briefing->colour,
                     .log_dir = options.log_dir});
 }
 
 }  // namespace
+
+bool is_own_variable(std::string_view name) {
+  return std::ranges::find(kOwnVariables, name) != kOwnVariables.end();
+}
+
+void open_standard_descriptors() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+    if (::fcntl(fd, F_GETFD) < 0) checked_fd(::open("/dev/null", O_RDWR), "/dev/null").release();
+  }
+}
+
+Fd take_signals(sigset_t& mask_before) {
+  ::signal(SIGPIPE, SIG_IGN);  // a reader that is gone is an error code
+  ::signal(SIGCHLD, SIG_DFL);
+  sigset_t set;
+  ::sigemptyset(&set);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGUSR1, SIGUSR2}) {
+    struct sigaction action{};
+    ::sigaction(number, nullptr, &action);
+    if (action.sa_handler != SIG_IGN) ::sigaddset(&set, number);
+  }
+  ::sigprocmask(SIG_BLOCK, &set, &mask_before);
+  return checked_fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), "cannot make a signalfd");
+}
 
 JobPlan plan_job(const RunOptions& options) {
   check(options);
@@ -229,7 +241,7 @@ JobPlan plan_job(const RunOptions& options) {
     throw InvalidArgument("--join and --nnodes exclude each other: run one launcher on each host");
   }
   const Key secret = find_key(options, EnvironmentBlock::inherited());
-  const std::string job = options.nodes == 1 ? job_name() : "run at " + options.rendezvous;
+  const std::string job = name_job(options);
   EnvironmentBlock environment = common_environment(options, job);
   apply_user_settings(environment, options);
   const Program program =
@@ -244,15 +256,16 @@ JobPlan plan_job(const RunOptions& options) {
   }
 
   // Nothing has been made so far that would have to be taken back, and a signal ends the wait.
-  Layout layout{.first_rank = 0, .size = options.ranks};
-  if (options.node_rank != 0) layout = ask_for_layout(options, secret, job);
+  const Layout layout = layout_of_this_host(options, secret, job);
 
   JobPlan plan{.launch = {},
                .output = make_output(options, environment),
                .secret = secret,
                .job = job,
                .first_rank = layout.first_rank,
-               .signals = {}};
+               .signals = {},
+               .head = {}};
+  if (options.briefing != nullptr) plan.head.emplace(*options.briefing);
   plan.launch.program = program.path;
   plan.launch.size = layout.size;
   plan.launch.arguments = options.command;
@@ -266,7 +279,7 @@ JobPlan plan_job(const RunOptions& options) {
     part.environment = environment;
     part.environment.set("HOCKET_RANK", std::to_string(rank));
     part.environment.set("HOCKET_LOCAL_RANK", std::to_string(local));
-    part.in = rank == 0 ? share_stdin() : open_null(O_RDONLY);
+    part.in = rank == 0 ? first_input(plan.head) : open_null(O_RDONLY);
     part.out = plan.output.add(rank, JobOutput::Kind::kOut);
     part.err = plan.output.add(rank, JobOutput::Kind::kErr);
     if (!sets.empty()) part.cpus = sets[static_cast<std::size_t>(local)];

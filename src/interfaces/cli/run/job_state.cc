@@ -51,9 +51,9 @@ std::string RankEnd::how() const {
 
 // A rank never raises SIGSEGV or SIGKILL because a peer died. An uncaught exception raises SIGABRT,
 // and most ranks exit with an error.
-static int likelihood_of_being_first(const RankEnd& end) {
-  if (!end.by_signal()) return 0;
-  return WTERMSIG(end.status) == SIGABRT ? 1 : 2;
+int RankEnd::likelihood() const noexcept {
+  if (!by_signal()) return 0;
+  return WTERMSIG(status) == SIGABRT ? 1 : 2;
 }
 
 void JobState::ending(int rank) {
@@ -83,7 +83,7 @@ const RankEnd& JobState::culprit() const {
   // The first of equally likely ones in this order.
   const auto order = [&](const RankEnd& end) {
     const auto goodbye = std::ranges::find(goodbyes_, end.rank);
-    return std::pair(-likelihood_of_being_first(end), goodbye - goodbyes_.begin());
+    return std::pair(-end.likelihood(), goodbye - goodbyes_.begin());
   };
   return *std::ranges::min_element(failures_, {}, order);
 }

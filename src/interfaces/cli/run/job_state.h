@@ -23,6 +23,8 @@ struct RankEnd {
   bool by_signal() const noexcept;
   // The exit code as in a shell: the code, or 128 + the signal, or 126 and 127 if it did not start.
   int exit_code() const noexcept;
+  // How likely it is that no other rank's end caused it. Higher is likelier.
+  int likelihood() const noexcept;
   // "was killed by SIGSEGV (Segmentation fault)"
   std::string how() const;
   // "rank 2 (pid 123) was killed by SIGSEGV (Segmentation fault)"

@@ -21,6 +21,7 @@
 #include "interfaces/cli/run/job_plan.h"
 #include "interfaces/cli/run/job_state.h"
 #include "interfaces/cli/run/meeting.h"
+#include "interfaces/cli/run/meeting_address.h"
 #include "interfaces/cli/run/output.h"
 #include "interfaces/cli/run/process_tree.h"
 
@@ -38,10 +39,11 @@ constexpr std::size_t kMaxClients = 1 << 14;             // of a store for sever
 // The event loop, from the first fork to the last line of output. One thread.
 class Launcher {
  public:
-  Launcher(const RunOptions& options, JobPlan plan)
-      : options_(options),
+  Launcher(RunOptions options, JobPlan plan)
+      : options_(std::move(options)),
+        head_(std::move(plan.head)),
         first_rank_(plan.first_rank),
-        state_(options.ranks, plan.first_rank),
+        state_(options_.ranks, plan.first_rank),
         size_(plan.launch.size),
         output_(std::move(plan.output)),
         key_(plan.secret),
@@ -50,17 +52,20 @@ class Launcher {
         guardian_(std::move(plan.launch), [this] {
           output_.abandon();
           signals_.reset();
+          head_.reset();  // with the end of rank 0's input
         }) {}
 
   int run() {
     const RunClock::Watch watch;
     store_ = serve();
     const auto metrics = serve_metrics();
+    if (store_ && head_) options_.rendezvous = store_->address();
+    const std::string where = store_ ? store_->address() : options_.rendezvous;
+    tell_verbosely("the store is on {}, the guardian is pid {}",
+                   where.empty() ? "the first host" : where,
+                   guardian_.pid());
+    if (const auto code = head_ ? await_go() : meet()) return without_ranks(*code);
     const std::string address = store_ ? store_->address() : options_.rendezvous;
-    tell_verbosely("the store is on {}, the guardian is pid {}", address, guardian_.pid());
-    if (options_.nodes > 1 && store_) {
-      if (const auto code = meet()) return without_ranks(*code);
-    }
     if (!store_) first_host_.emplace(options_, key_, job_, size_);
     if (options_.timeout) time_limit_ = Clock::now() + *options_.timeout;
     tell_verbosely("ranks {} to {} of {}", first_rank_, first_rank_ + options_.ranks - 1, size_);
@@ -73,7 +78,7 @@ class Launcher {
     if (options_.nodes > 1 && store_) tell_end(options_, key_, job_, exit_code() != 0);
     first_host_.reset();
     while (output_.is_open()) turn();
-    return told_what_was_lost() && exit_code() == 0 ? 1 : exit_code();
+    return finish(told_what_was_lost() && exit_code() == 0 ? 1 : exit_code());
   }
 
  private:
@@ -111,9 +116,24 @@ class Launcher {
     return server;
   }
 
-  // On host 0: waits for the launchers of the other hosts. Returns an exit code if a signal asks
-  // for the end meanwhile; no rank has been started then.
+  // Waits until the head says that all hosts are ready. Returns an exit code if the job ends
+  // before.
+  std::optional<int> await_go() {
+    tell_head(fmt::format("ready {}", store_ ? options_.rendezvous : "-"));
+    while (!may_go_ && !ending_by_wish_) turn();
+    if (ending_by_wish_ || options_.nodes == 1 || !store_) return ending_by_wish_;
+    int first = options_.ranks;
+    for (int host = 1; host < options_.nodes; ++host) {
+      const int ranks = options_.briefing->hosts[static_cast<std::size_t>(host)].slots;
+      store_->launcher_starts(host, std::exchange(first, first + ranks), ranks, size_);
+    }
+    return std::nullopt;
+  }
+
+  // On host 0 of several: waits for the launchers of the other hosts. Returns an exit code if a
+  // signal asks for the end meanwhile; no rank has been started then.
   std::optional<int> meet() {
+    if (options_.nodes == 1 || !store_) return std::nullopt;
     Meeting meeting(options_, key_, job_, *store_);
     for (;;) {
       if (const auto layout = meeting.look()) {
@@ -140,6 +160,14 @@ class Launcher {
     all_ended_ = true;
     output_.writers_are_gone();
     while (output_.is_open()) turn();
+    return finish(code);
+  }
+
+  // Tells the head the exit code, as ssh has one of its own.
+  int finish(int code) {
+    if (!head_) return code;
+    tell_head(fmt::format("ended {}", code));
+    while (output_.is_open()) turn();
     return code;
   }
 
@@ -156,20 +184,54 @@ class Launcher {
     std::vector<pollfd> wait{{all_ended_ ? -1 : guardian_.fd(), POLLIN, 0},
                              {signals_.get(), POLLIN, 0},
                              {first_host_ ? first_host_->fd() : -1, POLLIN, 0}};
+    const std::size_t own = wait.size();
+    if (head_) head_->add_to(wait);
+    const std::size_t others = wait.size();
     output_.add_to(wait);
     ::poll(wait.data(), wait.size(), milliseconds_to_next_event());
-    output_.move(std::span(wait).subspan(3));
+    output_.move(std::span(wait).subspan(others));
+    if (head_) take_orders(head_->move(std::span(wait).subspan(own, others - own)));
     if (wait[2].revents != 0) lost_first_host();
     if (wait[1].revents != 0) take_signals();
     if (wait[0].revents != 0) take_reports();
     look_at_the_clock();
   }
 
+  void take_orders(const std::vector<HeadOrder>& orders) {
+    for (const HeadOrder& order : orders) {
+      switch (order.kind) {
+        case HeadOrder::Kind::kGo:
+          may_go_ = true;
+          if (!store_) options_.rendezvous = order.text;
+          break;
+        case HeadOrder::Kind::kSignal:
+          take_signal(order.number, false);
+          break;
+        case HeadOrder::Kind::kFail:
+          if (!end_at_ && !kill_at_) end_at_ = Clock::now() + options_.grace;
+          break;
+        case HeadOrder::Kind::kTook:
+          tell_head(fmt::format("took {}", order.number));
+          break;
+        case HeadOrder::Kind::kGone:
+          lost_head(order.text);
+      }
+    }
+  }
+
+  // Nobody reads the output any more.
+  void lost_head(const std::string& why) {
+    if (!all_ended_) tell("{}; ending {} ranks", why, state_.living());
+    if (!ending_by_wish_) ending_by_wish_ = kExitFailure;
+    if (!all_ended_) end_ranks();
+    output_.abandon();
+  }
+
   // Ranks that have not joined would search for the store until their patience ends.
   void lost_first_host() {
     const std::string why = first_host_->why();
     first_host_.reset();
-    if (all_ended_ || ending_by_wish_) return;
+    if (all_ended_ || ending_by_wish_ || head_) return;  // the head will say it
     tell("{}; ending {} ranks", why, state_.living());
     ending_by_wish_ = kExitFailure;
     end_ranks();
@@ -235,7 +297,10 @@ class Launcher {
   void report_culprit() {
     if (!state_.has_failure() || reported_ || ending_by_wish_ || options_.keep_going) return;
     reported_ = true;
-    tell("{}{}", state_.culprit().describe(), others_clause());
+    const RankEnd& culprit = state_.culprit();
+    if (!head_) return tell("{}{}", culprit.describe(), others_clause());
+    tell_head(fmt::format(
+        "failed {} {} {}", culprit.likelihood(), culprit.exit_code(), culprit.describe()));
   }
 
   std::string others_clause() const {
@@ -260,24 +325,27 @@ class Launcher {
   void take_signals() {
     signalfd_siginfo info{};
     while (::read(signals_.get(), &info, sizeof info) == sizeof info) {
-      const int number = static_cast<int>(info.ssi_signo);
       // The terminal's driver signals the whole foreground group by itself.
-      const bool from_terminal = info.ssi_code == SI_KERNEL;
-      switch (number) {
-        case SIGINT:
-        case SIGTERM:
-        case SIGHUP:
-        case SIGQUIT:
-          asked_to_end(number, from_terminal);
-          break;
-        case SIGTSTP:
-          guardian_.signal(SIGSTOP);
-          ::raise(SIGSTOP);
-          guardian_.signal(SIGCONT);
-          break;
-        default:
-          guardian_.signal(number, from_terminal);
-      }
+      take_signal(static_cast<int>(info.ssi_signo), info.ssi_code == SI_KERNEL);
+    }
+  }
+
+  void take_signal(int number, bool from_terminal) {
+    switch (number) {
+      case SIGINT:
+      case SIGTERM:
+      case SIGHUP:
+      case SIGQUIT:
+        asked_to_end(number, from_terminal);
+        break;
+      case SIGTSTP:
+        guardian_.signal(SIGSTOP);
+        if (head_) break;  // it says when the ranks go on
+        ::raise(SIGSTOP);
+        guardian_.signal(SIGCONT);
+        break;
+      default:
+        guardian_.signal(number, from_terminal);
     }
   }
 
@@ -288,12 +356,12 @@ class Launcher {
     const bool repeated = std::exchange(last_wish_, now) + kSameWish > now;
     if (repeated) return;
     if (ending_by_wish_) {
-      tell("{} again: killing the ranks", signal_name(number));
+      if (!head_) tell("{} again: killing the ranks", signal_name(number));
       guardian_.signal(SIGKILL);
       return;
     }
     report_culprit();
-    tell("{}: ending {} ranks", signal_name(number), state_.living());
+    if (!head_) tell("{}: ending {} ranks", signal_name(number), state_.living());
     guardian_.signal(number, from_terminal);
     ending_by_wish_ = 128 + number;
     end_at_.reset();
@@ -349,6 +417,7 @@ class Launcher {
     for (const auto& time : {report_at_, end_at_, kill_at_, time_limit_}) {
       if (time && (!next || *time < *next)) next = time;
     }
+    if (head_ && (!next || head_->silent_at() < *next)) next = head_->silent_at();
     if (!next) return -1;
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(*next - Clock::now());
     return static_cast<int>(std::clamp<long long>(left.count(), 0, 1'000'000));
@@ -370,14 +439,17 @@ class Launcher {
 
   template <typename... Args>
   void tell(fmt::format_string<Args...> format, Args&&... args) {
-    output_.say("hocket: " + fmt::format(format, std::forward<Args>(args)...));
+    const std::string host = head_ ? options_.briefing->self().name + ": " : "";
+    output_.say("hocket: " + host + fmt::format(format, std::forward<Args>(args)...));
   }
+  void tell_head(const std::string& text) { output_.put_record(head_->record(text)); }
   template <typename... Args>
   void tell_verbosely(fmt::format_string<Args...> format, Args&&... args) {
     if (options_.verbose) tell(format, std::forward<Args>(args)...);
   }
 
-  const RunOptions& options_;
+  RunOptions options_;
+  std::optional<HeadLink> head_;      // absent: a user started this launcher
   std::optional<StoreServer> store_;  // on several hosts, only the first has it
   int first_rank_;
   JobState state_;
@@ -389,6 +461,7 @@ class Launcher {
   Guardian guardian_;
   std::optional<FirstHost> first_host_;  // on the other hosts, while the ranks may not have joined
 
+  bool may_go_ = false;
   bool all_ended_ = false;
   bool guardian_lost_ = false;
   bool reported_ = false;
@@ -405,9 +478,18 @@ class Launcher {
 
 }  // namespace
 
+// An IPv6 address is in brackets where a port follows.
+static std::string url_host(const std::string& host) {
+  return host.find(':') == std::string::npos ? host : "[" + host + "]";
+}
+
 int launch(const RunOptions& options) {
   become_subreaper();  // for the case that the guardian dies
-  return Launcher(options, plan_job(options)).run();
+  RunOptions mine = options;
+  if (mine.briefing != nullptr && mine.nodes > 1 && mine.node_rank == 0) {
+    if (mine.rendezvous.empty()) mine.rendezvous = url_host(meeting_address(*mine.briefing)) + ":0";
+  }
+  return Launcher(mine, plan_job(mine)).run();
 }
 
 }  // namespace hocket::cli

@@ -10,6 +10,8 @@
 
 namespace hocket::cli {
 
+struct Briefing;
+
 // The options of `hocket run`.
 struct RunOptions {
   int ranks = 1;                         // on this host
@@ -37,6 +39,8 @@ struct RunOptions {
   int node_rank = 0;
   std::string rendezvous;  // "host:port" of the first
   std::string key_file;
+  // From the head that started this launcher on one of its hosts; absent: a user started it.
+  const Briefing* briefing = nullptr;
 };
 
 // On one host.

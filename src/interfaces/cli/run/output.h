@@ -52,6 +52,10 @@ class Sink {
   bool is_for(int owner) const noexcept { return kept_for_ == kNobody || kept_for_ == owner; }
   // Adds a line of the launcher.
   void put_line(std::string_view text);
+  // Adds bytes that are part of no line.
+  void put_bytes(std::string_view bytes) {
+    if (!broken_) pending_ += bytes;
+  }
   // Drops pending and all future output.
   void abandon() noexcept;
   // Writes as much as the descriptor, known to be ready, takes at once.
@@ -96,13 +100,14 @@ class Stream {
   bool holds_back() const noexcept { return !partial_.empty() || keeps_sink_; }
   Clock::time_point last_read() const noexcept { return last_read_; }
   void last_read(Clock::time_point time) noexcept { last_read_ = time; }
+  // Takes bytes as if it had read them.
+  void take(std::string_view text);
   void flush_partial();
   void close();
   // The error (errno) that ended the log; 0: none.
   int log_error() const noexcept { return log_error_; }
 
  private:
-  void take(std::string_view text);
   void log(std::string_view text);
   void show(std::string_view text);
   bool is_its_turn() const noexcept { return options_.sink->is_for(options_.owner); }

@@ -1,0 +1,66 @@
+// A launcher's link to the head that started it on this host. The orders and records are in
+// hosts/briefing.h.
+#pragma once
+
+#include <poll.h>
+
+#include <array>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hocket/run_clock.h"
+#include "interfaces/cli/fd.h"
+#include "interfaces/cli/hosts/briefing.h"
+
+namespace hocket::cli {
+
+// A value.
+struct HeadOrder {
+  enum class Kind {
+    kGo,      // text: the address where the hosts meet
+    kSignal,  // number: for the ranks
+    kFail,    // a rank of another host has failed
+    kGone,    // the head has gone, is silent, or says what it should not. text: which
+    kTook,    // number: bytes that rank 0 has taken, which the head wants to know
+  };
+  Kind kind;
+  int number = 0;
+  std::string text;
+};
+
+// A resource: reads orders from standard input, and passes rank 0's input on. One thread.
+class HeadLink {
+ public:
+  explicit HeadLink(const Briefing& briefing) : token_(briefing.token) {}
+
+  // Makes rank 0's standard input. Returns the end that it reads.
+  Fd make_input();
+
+  // One turn of an event loop: two descriptors to poll, and the orders that came.
+  static constexpr std::size_t kDescriptors = 2;
+  void add_to(std::vector<pollfd>& wait) const;
+  std::vector<HeadOrder> move(std::span<const pollfd> answer);
+  // The time at which the head counts as gone.
+  RunClock::time_point silent_at() const noexcept { return silent_at_; }
+
+  std::string record(std::string_view text) const { return cli::record(token_, text); }
+
+ private:
+  void read_orders(std::vector<HeadOrder>& orders);
+  // Takes one order from the front of what was read. False when it is not there as a whole.
+  bool take_order(std::vector<HeadOrder>& orders);
+  void feed(std::vector<HeadOrder>& orders);
+  void lose(std::vector<HeadOrder>& orders, const char* why);
+
+  std::string token_;
+  std::string unread_;  // the beginning of an order
+  Fd input_;            // rank 0's
+  std::string for_input_;
+  bool input_ends_ = false;
+  bool is_gone_ = false;
+  RunClock::time_point silent_at_ = RunClock::now() + kHeadSilence;
+};
+
+}  // namespace hocket::cli

@@ -1,0 +1,39 @@
+// The options of `hocket run` that name hosts, and all that follows from them.
+#pragma once
+
+#include <string>
+
+#include "interfaces/cli/run/hosts_job.h"
+#include "interfaces/cli/run/launcher.h"
+
+namespace CLI {
+class App;
+}
+
+namespace hocket::cli {
+
+// A value: the options as given.
+struct HostsArguments {
+  std::string hosts;
+  std::string hostfile;
+  std::string folder;
+  RemoteCommand command;
+
+  bool are_given() const { return !hosts.empty() || !hostfile.empty(); }
+  const char* option() const { return hosts.empty() ? "--hostfile" : "--hosts"; }
+  // Throws InvalidArgument, which names the place of an error.
+  std::vector<HostSlots> read() const {
+    return hosts.empty() ? read_hostfile(hostfile) : parse_hosts(hosts);
+  }
+};
+
+// Adds --hosts, --hostfile, --launcher, --remote-hocket and, for `run`, --wdir.
+void add_hosts_options(CLI::App& command, HostsArguments& arguments);
+
+// Makes the head's options. The hosts get all options of `command` that are theirs. Throws
+// InvalidArgument.
+HostsOptions hosts_options(const HostsArguments& arguments,
+                           const RunOptions& options,
+                           const CLI::App& command);
+
+}  // namespace hocket::cli
