@@ -16,9 +16,9 @@ packages="
 for_tests="libgtest-dev librapidcheck-dev libbenchmark-dev libucx0"
 # Optional packages. Clang: for the fuzz targets; Spin: the model; Relacy: the lock-free parts; a Fortran
 # compiler: hocket's Fortran module; mmdebstrap: the wheel in a bare Debian; an MPI; iproute2: a network
-# of several hosts; the BLAS that is hardest to call from several threads.
+# of several hosts, and sshd on each; the BLAS that is hardest to call from several threads.
 welcome="clang libclang-rt-dev spin relacy-dev gfortran mmdebstrap libopenblas0-serial
-  openmpi-bin libopenmpi-dev iproute2"
+  openmpi-bin libopenmpi-dev iproute2 openssh-client openssh-server"
 peers=
 for argument in "$@"; do
   case $argument in

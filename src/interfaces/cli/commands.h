@@ -20,7 +20,7 @@ using Action = std::function<int()>;
 void add_run(CLI::App& app, Action& chosen, const Briefing* briefing);
 void add_bench(CLI::App& app, Action& chosen);
 void add_demo(CLI::App& app, Action& chosen);
-void add_doctor(CLI::App& app, Action& chosen);
+void add_doctor(CLI::App& app, Action& chosen, const Briefing* briefing);
 void add_trace(CLI::App& app, Action& chosen);
 void add_top(CLI::App& app, Action& chosen);
 void add_key(CLI::App& app, Action& chosen);

@@ -53,7 +53,7 @@ int parse_and_run(int argc, char** argv, const Briefing* briefing = nullptr) {
   add_run(app, chosen, briefing);
   add_bench(app, chosen);
   add_demo(app, chosen);
-  add_doctor(app, chosen);
+  add_doctor(app, chosen, briefing);
   add_top(app, chosen);
   add_trace(app, chosen);
   add_key(app, chosen);

@@ -309,7 +309,7 @@ def test_a_host_that_does_not_answer_is_told_when_the_time_is_over(hosts):
 def test_a_first_host_whose_name_means_loopback_there_is_met_all_the_same(hosts, tmp_path):
     own = tmp_path / "hosts-of-a"
     hosts.write_names({"a": "127.0.1.1", "b": hosts.address("b")}, own)
-    hosts.start_sshd("a", names=own, port=2222)
+    hosts.start_sshd("a", files={"/etc/hosts": own}, port=2222)
     hosts.start_sshd("b", port=2222)
     other = ["run", "-v", "--launcher", "ssh -p 2222", "--hosts", "a:1,b:1"]
     code, out, err = hosts.run(*other, *python(PROGRAM))

@@ -64,20 +64,30 @@ class SshHosts:
         command.write_text(f'#!/bin/sh\nexec {shutil.which("ssh")} -F {config} "$@"\n')
         command.chmod(0o755)
 
-    def inside(self, name, *words, names=None):
-        """The words of a command that runs on a host, with names of its own in /etc/hosts."""
-        file = names or self.hosts_file
+    def inside(self, name, *words, files=()):
+        """The words of a command that runs on a host, which sees `files` in the place of others."""
+        seen = {"/etc/hosts": self.hosts_file, **dict(files)}
+        mounts = "".join(f"mount --bind {file} {place} && " for place, file in seen.items())
         return ["ip", "netns", "exec", f"{self.network.name}-{self.number(name)}", "unshare", "-m", "sh", "-c",
-                f'mount --bind {file} /etc/hosts && exec "$@"', "sh", *map(str, words)]
+                mounts + 'exec "$@"', "sh", *map(str, words)]
 
-    def start_sshd(self, name, names=None, port=22):
+    def ip(self, name, *words):
+        chaos_hosts.ip("-n", f"{self.network.name}-{self.number(name)}", *words)
+
+    def router(self, *words):
+        chaos_hosts.ip("-n", f"{self.network.name}-r", *words)
+
+    def interface(self, name):
+        return f"c{self.network.owner}h{self.number(name)}"
+
+    def start_sshd(self, name, files=(), port=22):
         os.makedirs("/run/sshd", mode=0o755, exist_ok=True)
         config = self.folder / "sshd_config"
         config.write_text(f"HostKey {self.folder / 'host'}\nAuthorizedKeysFile {self.folder / 'login.pub'}\n"
                           "StrictModes no\nUsePAM no\nPermitRootLogin yes\nPasswordAuthentication no\nPidFile none\n"
                           "MaxStartups 100\n")
         self.servers.append(subprocess.Popen(
-            self.inside(name, SSHD, "-D", "-e", "-f", config, "-p", port, names=names), stdin=subprocess.DEVNULL,
+            self.inside(name, SSHD, "-D", "-e", "-f", config, "-p", port, files=files), stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=open(self.folder / f"sshd-{name}.log", "w")))
         self.await_port(name, port)
 

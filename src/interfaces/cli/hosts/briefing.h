@@ -58,6 +58,8 @@ std::vector<std::string> carried_environment();
 
 // A record's text with the marks around it.
 std::string record(const std::string& token, std::string_view text);
+// Writes one to standard output, whole.
+void write_record(const std::string& token, std::string_view text);
 inline constexpr char kRecordMark = '\x1e';
 
 // A random name of 12 hexadecimal digits.
