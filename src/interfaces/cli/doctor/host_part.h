@@ -1,6 +1,6 @@
 // The part of `hocket doctor --hosts` that each host plays, as the head orders it.
 //
-//   orders                     records, each with JSON behind its name
+//   orders                     notices, each with JSON behind its name
 //                              facts    this host's, and on the first where all meet
 //   go ADDRESS STORE           listens  the interface and port that are used, and whether the store
 //                                       was reached

@@ -25,7 +25,7 @@ struct ExaminedHost {
   HostConnection connection;
   std::string release;
   std::string errors;
-  std::string last;      // the name of the record that came last
+  std::string last;      // the name of the notice that came last
   bool is_busy = false;  // with the way to another host, or from it
   ExaminationClock::time_point came_at{};
   std::int64_t clock = 0;
@@ -98,17 +98,17 @@ class Examination {
       host.connection.move(std::span(wait).subspan(i * HostConnection::kDescriptors));
       host.connection.reap();
       host.errors += host.connection.take_errors();
-      for (const std::string& record : host.connection.take_records()) take(i, record);
+      for (const std::string& notice : host.connection.take_notices()) take(i, notice);
     }
   }
 
-  void take(std::size_t number, const std::string& record) {
+  void take(std::size_t number, const std::string& notice) {
     ExaminedHost& host = hosts_[number];
     HostFinding& finding = findings_.hosts[number];
-    const std::size_t space = std::min(record.find(' '), record.size());
-    host.last = record.substr(0, space);
+    const std::size_t space = std::min(notice.find(' '), notice.size());
+    host.last = notice.substr(0, space);
     host.came_at = ExaminationClock::now();
-    const std::string rest = record.substr(std::min(space + 1, record.size()));
+    const std::string rest = notice.substr(std::min(space + 1, notice.size()));
     if (host.last == "release") {
       host.release = rest;
       return;

@@ -171,7 +171,7 @@ Briefing receive_briefing(int fd) {
       length > kLongestBriefing) {
     refuse_briefing("standard input has no briefing");
   }
-  write_record(token.data(), "release " HOCKET_VERSION);
+  write_notice(token.data(), "release " HOCKET_VERSION);
   if (std::strcmp(release.data(), HOCKET_VERSION) != 0) {
     throw InvalidArgument(fmt::format("this is hocket {}, not {}", HOCKET_VERSION, release.data()));
   }
@@ -225,12 +225,12 @@ std::vector<std::string> carried_environment() {
   return result;
 }
 
-std::string record(const std::string& token, std::string_view text) {
-  return fmt::format("{}{} {}\n", kRecordMark, token, text);
+std::string notice(const std::string& token, std::string_view text) {
+  return fmt::format("{}{} {}\n", kNoticeMark, token, text);
 }
 
-void write_record(const std::string& token, std::string_view text) {
-  write_out(record(token, text));
+void write_notice(const std::string& token, std::string_view text) {
+  write_out(notice(token, text));
 }
 
 std::string random_name() {

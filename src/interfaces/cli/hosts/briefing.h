@@ -3,14 +3,14 @@
 // ssh, so that the key is neither on a command line nor in a file.
 //
 //   head ──── briefing, then orders, a line each ────▶ standard input of the host's command
-//   head ◀─── output of the ranks, and between it records ─── its standard output
+//   head ◀─── output of the ranks, and between it notices ─── its standard output
 //
 //   orders   go ADDRESS    all hosts are ready, and this is where they meet
 //            signal N      for the ranks; 20 and 18 also stop and resume the head's heartbeat
 //            fail          a rank of another host has failed
 //            input N       and N bytes of standard input for rank 0; 0: its end
 //            alive         the heartbeat
-//   records  release R     the first, always
+//   notices  release R     the first, always
 //            ready ADDRESS the host could start; the address is the first host's alone
 //            failed LIKELIHOOD CODE TEXT   the failure of a rank
 //            took N        rank 0 has taken so many bytes of input
@@ -29,7 +29,7 @@ namespace hocket::cli {
 
 // A value: all that a command on another host is told at its start.
 struct Briefing {
-  std::string token;  // begins each record, so that no output is taken for one
+  std::string token;  // begins each notice, so that no output is taken for one
   Key key;
   std::string job;               // its name, no secret
   std::vector<HostSlots> hosts;  // of the job
@@ -45,7 +45,7 @@ struct Briefing {
 // Bytes for the standard input of `hocket as-host`. The caller wipes them.
 std::string encode(const Briefing& briefing);
 
-// Reads a briefing from a descriptor and nothing behind it, and writes the first record to
+// Reads a briefing from a descriptor and nothing behind it, and writes the first notice to
 // standard output. Throws InvalidArgument for another release, and when no briefing comes.
 Briefing receive_briefing(int fd);
 
@@ -56,11 +56,11 @@ void settle(const Briefing& briefing);
 // launchers set themselves and the names of files and places of this host.
 std::vector<std::string> carried_environment();
 
-// A record's text with the marks around it.
-std::string record(const std::string& token, std::string_view text);
+// A notice's text with the marks around it.
+std::string notice(const std::string& token, std::string_view text);
 // Writes one to standard output, whole.
-void write_record(const std::string& token, std::string_view text);
-inline constexpr char kRecordMark = '\x1e';
+void write_notice(const std::string& token, std::string_view text);
+inline constexpr char kNoticeMark = '\x1e';
 
 // A random name of 12 hexadecimal digits.
 std::string random_name();

@@ -57,7 +57,7 @@ std::string read_available(Fd& fd) {
 }  // namespace
 
 HostConnection::HostConnection(std::vector<std::string> words, const Briefing& briefing)
-    : program_(words.front()), mark_(kRecordMark + briefing.token + " ") {
+    : program_(words.front()), mark_(kNoticeMark + briefing.token + " ") {
   start(words);
   std::string text = encode(briefing);
   send(text);
@@ -73,7 +73,7 @@ HostConnection::HostConnection(HostConnection&& other) noexcept
       err_(std::move(other.err_)),
       queue_(std::move(other.queue_)),
       unsorted_(std::move(other.unsorted_)),
-      records_(std::move(other.records_)),
+      notices_(std::move(other.notices_)),
       output_(std::move(other.output_)),
       errors_(std::move(other.errors_)),
       status_(other.status_) {}
@@ -149,9 +149,9 @@ void HostConnection::reap() noexcept {
   if (!status_) return;
   // Processes of its own may hold the pipes, as ssh's ControlMaster does: what is there is enough.
   while (out_.valid()) {
-    const std::size_t before = output_.size() + unsorted_.size() + records_.size();
+    const std::size_t before = output_.size() + unsorted_.size() + notices_.size();
     read_output();
-    if (output_.size() + unsorted_.size() + records_.size() == before) out_.reset();
+    if (output_.size() + unsorted_.size() + notices_.size() == before) out_.reset();
   }
   for (std::string more = "-"; err_.valid() && !more.empty(); errors_ += more) {
     more = read_available(err_);
@@ -165,12 +165,12 @@ void HostConnection::read_output() {
   if (!bytes.empty()) sort(bytes);
 }
 
-// Parts records from output. Bytes that may begin a record wait for the next ones.
+// Parts notices from output. Bytes that may begin a notice wait for the next ones.
 void HostConnection::sort(std::string_view bytes) {
   unsorted_ += bytes;
   std::size_t at = 0;
   while (at < unsorted_.size()) {
-    const std::size_t mark = std::min(unsorted_.find(kRecordMark, at), unsorted_.size());
+    const std::size_t mark = std::min(unsorted_.find(kNoticeMark, at), unsorted_.size());
     output_.append(unsorted_, at, mark - at);
     at = mark;
     const std::string_view rest = std::string_view(unsorted_).substr(at);
@@ -181,7 +181,7 @@ void HostConnection::sort(std::string_view bytes) {
     }
     const std::size_t end = rest.find('\n');
     if (end == std::string_view::npos) break;
-    records_.emplace_back(rest.substr(mark_.size(), end - mark_.size()));
+    notices_.emplace_back(rest.substr(mark_.size(), end - mark_.size()));
     at += end + 1;
   }
   unsorted_.erase(0, at);

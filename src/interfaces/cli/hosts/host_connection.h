@@ -40,9 +40,9 @@ class HostConnection {
   // Looks whether the child has ended. Call it on SIGCHLD.
   void reap() noexcept;
 
-  // The records, standard output without them, and standard error that have come since the last
+  // The notices, standard output without them, and standard error that have come since the last
   // call.
-  std::vector<std::string> take_records() { return std::exchange(records_, {}); }
+  std::vector<std::string> take_notices() { return std::exchange(notices_, {}); }
   std::string take_output() { return std::exchange(output_, {}); }
   std::string take_errors() { return std::exchange(errors_, {}); }
 
@@ -59,12 +59,12 @@ class HostConnection {
   void sort(std::string_view bytes);
 
   std::string program_;
-  std::string mark_;  // begins a record
+  std::string mark_;  // begins a notice
   pid_t pid_ = -1;
   Fd in_, out_, err_;
   std::string queue_;
-  std::string unsorted_;  // may be the beginning of a record
-  std::vector<std::string> records_;
+  std::string unsorted_;  // may be the beginning of a notice
+  std::vector<std::string> notices_;
   std::string output_;
   std::string errors_;
   std::optional<int> status_;

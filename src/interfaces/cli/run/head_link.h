@@ -1,4 +1,4 @@
-// A launcher's link to the head that started it on this host. The orders and records are in
+// A launcher's link to the head that started it on this host. The orders and notices are in
 // hosts/briefing.h.
 #pragma once
 
@@ -45,7 +45,7 @@ class HeadLink {
   // The time at which the head counts as gone.
   RunClock::time_point silent_at() const noexcept { return silent_at_; }
 
-  std::string record(std::string_view text) const { return cli::record(token_, text); }
+  std::string notice(std::string_view text) const { return cli::notice(token_, text); }
 
  private:
   void read_orders(std::vector<HeadOrder>& orders);

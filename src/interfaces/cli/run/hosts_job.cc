@@ -144,7 +144,7 @@ class HostsJob {
   int number_of(const HeadHost& host) const { return static_cast<int>(&host - hosts_.data()); }
 
   void take_news(HeadHost& host) {
-    for (const std::string& text : host.connection.take_records()) take_record(host, text);
+    for (const std::string& text : host.connection.take_notices()) take_notice(host, text);
     const std::string output = host.connection.take_output();
     const std::string errors = host.connection.take_errors();
     if (host.is_ready) {
@@ -158,7 +158,7 @@ class HostsJob {
     host.is_ready ? settle_end(host) : settle_failed_start(host);
   }
 
-  void take_record(HeadHost& host, const std::string& text) {
+  void take_notice(HeadHost& host, const std::string& text) {
     std::istringstream words(text);
     std::string word;
     words >> word;

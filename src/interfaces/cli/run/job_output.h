@@ -37,8 +37,8 @@ class JobOutput {
   // False while what is shown would only pile up.
   bool takes(Kind kind) const { return !(kind == Kind::kOut ? out_ : err_)->is_full(); }
 
-  // Puts a record for the head into standard output, behind what is there.
-  void put_record(std::string_view record) { out_->put_bytes(record); }
+  // Puts a notice for the head into standard output, behind what is there.
+  void put_notice(std::string_view notice) { out_->put_bytes(notice); }
   // Prints a line of the launcher to standard error.
   void say(std::string_view line);
 

@@ -442,7 +442,7 @@ class Launcher {
     const std::string host = head_ ? options_.briefing->self().name + ": " : "";
     output_.say("hocket: " + host + fmt::format(format, std::forward<Args>(args)...));
   }
-  void tell_head(const std::string& text) { output_.put_record(head_->record(text)); }
+  void tell_head(const std::string& text) { output_.put_notice(head_->notice(text)); }
   template <typename... Args>
   void tell_verbosely(fmt::format_string<Args...> format, Args&&... args) {
     if (options_.verbose) tell(format, std::forward<Args>(args)...);
