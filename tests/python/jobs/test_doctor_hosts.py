@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import sys
 
 import hocket_command
 import pytest
@@ -155,6 +156,34 @@ def test_another_key_on_a_host_is_told(hosts, tmp_path):
     assert code == 1
     assert "mode 0600" in told(found, "b has another key in the file of --key")
     told(found, "b cannot join at 10.78.0.2:")
+
+
+LATE_CLOCK = r"""
+import json, sys, time
+hello = sys.stdin.buffer.readline().decode().split()
+sys.stdin.buffer.read(int(hello[3]))
+def tell(*words):
+    print(f"\x1e{hello[2]} " + " ".join(words), flush=True)
+tell("release", hello[1])
+tell("facts", json.dumps({"meet": "10.78.0.2", "store": "10.78.0.2:1", "ucx": "1.0"}))
+for line in sys.stdin.buffer:
+    if line == b"clock\n":
+        tell("clock", str(time.time_ns() - 5_000_000_000))
+    if line.startswith(b"go"):
+        tell("listens", "{}")
+    if line == b"end\n":
+        tell("heard", "[]")
+        break
+"""
+
+
+def test_a_clock_that_is_off_is_told(hosts, tmp_path):
+    command = tmp_path / "hocket"
+    command.write_text(f"#!{sys.executable}\n{LATE_CLOCK}")
+    command.chmod(0o755)
+    code, found = examine(hosts, "--remote-hocket", command, names="a")
+    assert code == 0 and -5.5 < found["hosts"][0]["clock"] < -4.9, found
+    assert "NTP" in told(found, "the clock of a is -5.0 s off the clock here")
 
 
 def test_hosts_that_cannot_be_used_are_told_and_the_others_examined(hosts):

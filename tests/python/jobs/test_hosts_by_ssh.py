@@ -27,6 +27,9 @@ print("hosts", list(comm.hosts), comm.intra_node.size, flush=True)
 PACKAGE = os.pathsep.join(sys.path[:0] + [os.environ.get("PYTHONPATH", "")])
 
 
+STAYS = ["--", "sh", "-c", "trap '' TERM HUP INT; sleep 986 & while :; do sleep 985; done"]
+
+
 @pytest.fixture(scope="module")
 def hosts(tmp_path_factory):
     made = ssh_hosts.SshHosts(tmp_path_factory.mktemp("hosts"), "abc")
@@ -127,6 +130,31 @@ def test_the_exit_code_is_that_of_the_rank_that_failed(hosts):
 
 
 @needs_sshd
+def test_options_of_run_hold_on_all_hosts(hosts, tmp_path):
+    logs = tmp_path / "logs"
+    code, out, err = hosts.run("run", "--hosts", "a:2,b:1", "--quiet", "--log-dir", logs, "--", "sh", "-c",
+                               "echo $HOCKET_RANK")
+    assert code == 0 and out == "[0] 0\n", (out, err)
+    assert [(logs / f"rank-{rank}.out").read_text() for rank in range(3)] == ["0\n", "1\n", "2\n"]
+    code, out, err = hosts.run("run", "--hosts", "a,b", "--timeout", "1", "--", "sleep", "300")
+    assert code == 124 and "the time limit of 1 s is over" in err, err
+
+
+@needs_sshd
+def test_a_launcher_that_is_told_to_end_before_all_are_ready_ends_the_job(hosts, tmp_path):
+    slow = tmp_path / "slow"
+    slow.write_text(f"#!/bin/sh\ntest $(ip -o -4 addr | grep -c 10.78.1.2) = 0 || sleep 2\n"
+                    f"exec {hocket_command.find()} as-host\n")
+    slow.chmod(0o755)
+    job = hosts.start("run", "--hosts", "a,b", "--remote-hocket", slow, *STAYS)
+    there = hosts.await_running(hocket_command.find() + " as-host", 1)
+    for pid in there:
+        os.kill(pid, signal.SIGTERM)
+    out, err = job.communicate(timeout=hocket_command.WATCHDOG)
+    assert job.returncode != 0 and out == "", (job.returncode, err)
+
+
+@needs_sshd
 def test_255_of_a_rank_is_not_taken_for_a_failure_of_ssh(hosts):
     code, out, err = hosts.run("run", "--hosts", "a,b", "--", "sh", "-c", "test $HOCKET_RANK = 1 && exit 255")
     assert code == 255 and "rank 1 (pid" in err and "way to it" not in err, err
@@ -200,9 +228,6 @@ def await_states(pids, wanted):
     while not all(open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[0] in wanted for pid in pids):
         assert time.monotonic() < until
         time.sleep(0.02)
-
-
-STAYS = ["--", "sh", "-c", "trap '' TERM HUP INT; sleep 986 & while :; do sleep 985; done"]
 
 
 @needs_sshd

@@ -18,6 +18,8 @@
 #include "interfaces/cli/hosts/host_connection.h"
 #include "interfaces/cli/hosts/unreachable.h"
 #include "interfaces/cli/run/environment_block.h"
+#include "interfaces/cli/run/head_input.h"
+#include "interfaces/cli/run/hosts_outcome.h"
 #include "interfaces/cli/run/job_output.h"
 #include "interfaces/cli/run/job_plan.h"
 #include "interfaces/cli/run/job_state.h"
@@ -33,13 +35,6 @@ constexpr seconds kForOtherStarts{2};  // hosts that cannot be reached are named
 constexpr milliseconds kForLikelierFailures{500};
 constexpr seconds kForHostsToEnd{10};  // beyond what their ranks have
 constexpr seconds kSilentStart{10};
-
-// A failure of a rank, as its host reports it.
-struct ReportedFailure {
-  int likelihood = 0;
-  int exit_code = kExitFailure;
-  std::string text;
-};
 
 // A resource: one host of the job, as the head sees it.
 struct HeadHost {
@@ -112,7 +107,7 @@ class HostsJob {
   void turn() {
     std::vector<pollfd> wait{{signals_.get(), POLLIN, 0},
                              {children_.get(), POLLIN, 0},
-                             {may_read_input() ? STDIN_FILENO : -1, POLLIN, 0}};
+                             {may_pass_input_on() ? STDIN_FILENO : -1, POLLIN, 0}};
     const std::size_t own = wait.size();
     const bool takes_output = output_.takes(JobOutput::Kind::kOut);
     const bool takes_errors = output_.takes(JobOutput::Kind::kErr);
@@ -127,8 +122,12 @@ class HostsJob {
     if (wait[1].revents != 0) reap();
     for (HeadHost& host : hosts_) take_news(host);
     if (wait[0].revents != 0) take_signals_of_user();
-    if (wait[2].revents != 0) pass_input_on();
+    if (wait[2].revents != 0) hosts_.front().connection.send(input_.read_order());
     look_at_the_clock();
+  }
+
+  bool may_pass_input_on() const {
+    return is_running_ && !hosts_.front().is_settled && input_.wants_more();
   }
 
   void reap() {
@@ -171,7 +170,7 @@ class HostsJob {
     } else if (word == "took") {
       std::size_t taken = 0;
       words >> taken;
-      input_on_its_way_ -= std::min(taken, input_on_its_way_);
+      input_.taken(taken);
     } else if (word == "failed") {
       ReportedFailure failure;
       words >> failure.likelihood >> failure.exit_code >> std::ws;
@@ -200,10 +199,7 @@ class HostsJob {
           text_of_end(host.connection.status().value_or(0)));
     }
     if (!host.code) host.code = kExitFailure;
-    if (!failure_) {  // this comes before what it does to the others
-      failure_ = {.exit_code = *host.code};
-      was_reported_ = true;
-    }
+    outcome_.host_failed(*host.code);
     end_others();
   }
 
@@ -223,10 +219,9 @@ class HostsJob {
   }
 
   void rank_failed(const ReportedFailure& failure) {
-    if (options_.keep_going || has_wish()) return;
-    if (was_reported_) return;
-    if (!failure_ || failure.likelihood > failure_->likelihood) failure_ = failure;
-    if (failure_->likelihood == 2) {
+    if (options_.keep_going || outcome_.has_wish()) return;
+    outcome_.rank_failed(failure);
+    if (outcome_.is_certain()) {
       report_failure();
     } else if (!report_at_) {
       report_at_ = HeadClock::now() + kForLikelierFailures;
@@ -236,11 +231,11 @@ class HostsJob {
 
   void report_failure() {
     report_at_.reset();
-    if (!failure_ || was_reported_) return;
-    was_reported_ = true;
+    const auto text = outcome_.take_report();
+    if (!text) return;
     const bool any_is_left = !std::ranges::all_of(hosts_, &HeadHost::is_settled);
     say("{}{}",
-        failure_->text,
+        *text,
         any_is_left ? fmt::format("; the others have {} s to end",
                                   std::chrono::duration<double>(options_.grace).count())
                     : "");
@@ -280,8 +275,6 @@ class HostsJob {
   // --- What the user says
   // -------------------------------------------------------------------------
 
-  bool has_wish() const { return wish_ != 0; }
-
   void take_signals_of_user() {
     signalfd_siginfo info{};
     while (::read(signals_.get(), &info, sizeof info) == sizeof info) {
@@ -303,36 +296,18 @@ class HostsJob {
     constexpr milliseconds kSameWishOfAll{100};
     if (std::exchange(last_wish_, now) + kSameWishOfAll > now) return;
     report_failure();
-    if (has_wish()) {
+    if (outcome_.has_wish()) {
       say("{} again: killing the ranks", signal_name(number));
     } else if (is_running_) {
       say("{}: ending the ranks of {} hosts", signal_name(number), hosts_.size());
     } else {
       say("{}: no rank has been started", signal_name(number));
     }
-    if (!has_wish()) wish_ = number;
+    outcome_.asked_to_end(number);
     is_ending_ = true;
     if (!is_running_) return give_up();
     send_to_all(fmt::format("signal {}\n", number));
     give_up_at_ = now + std::max<milliseconds>(kGraceAfterSignal, options_.grace) + kForHostsToEnd;
-  }
-
-  // A process in the background that reads the terminal would be stopped.
-  bool may_read_input() const {
-    return is_running_ && !input_ended_ && input_on_its_way_ < kMostInput &&
-           !hosts_.front().is_settled &&
-           (::isatty(STDIN_FILENO) == 0 || ::tcgetpgrp(STDIN_FILENO) == ::getpgrp());
-  }
-
-  void pass_input_on() {
-    std::array<char, 1 << 14> buffer;
-    const ssize_t length = ::read(STDIN_FILENO, buffer.data(), buffer.size());
-    if (length < 0 && (errno == EINTR || errno == EAGAIN)) return;
-    const std::size_t bytes = length > 0 ? static_cast<std::size_t>(length) : 0;
-    input_ended_ = bytes == 0;
-    input_on_its_way_ += bytes;
-    hosts_.front().connection.send(fmt::format("input {}\n", bytes) +
-                                   std::string(buffer.data(), bytes));
   }
 
   // --- Time
@@ -366,7 +341,8 @@ class HostsJob {
           std::chrono::duration<double>(options_.join_timeout).count(),
           fmt::join(late, ", "),
           hosts_.front().connection.program());
-      timed_out_ = is_ending_ = true;
+      outcome_.timed_out();
+      is_ending_ = true;
       give_up();
     } else if (say_who_is_late_at_ && now >= *say_who_is_late_at_) {
       say_who_is_late_at_.reset();
@@ -389,16 +365,9 @@ class HostsJob {
   }
 
   int exit_code() const {
-    if (has_wish()) return 128 + wish_;
-    if (timed_out_) return kExitTimeout;
-    if (options_.keep_going && std::ranges::count(hosts_, std::optional(0), &HeadHost::code) > 0) {
-      return 0;
-    }
-    if (failure_) return failure_->exit_code;
-    for (const HeadHost& host : hosts_) {
-      if (host.code.value_or(0) != 0) return *host.code;
-    }
-    return 0;
+    std::vector<std::optional<int>> codes;
+    for (const HeadHost& host : hosts_) codes.push_back(host.code);
+    return outcome_.exit_code(codes, options_.keep_going);
   }
 
   template <typename... Args>
@@ -415,17 +384,13 @@ class HostsJob {
   Fd signals_;
   Fd children_;
   std::vector<HeadHost> hosts_;
+  HostsOutcome outcome_;
+  HeadInput input_;
   std::string address_ = "-";  // where the hosts meet
 
   bool is_running_ = false;
   bool is_ending_ = false;
   bool gave_up_ = false;
-  bool timed_out_ = false;
-  bool was_reported_ = false;
-  int wish_ = 0;  // the signal that ended the job
-  std::optional<ReportedFailure> failure_;
-  bool input_ended_ = false;
-  std::size_t input_on_its_way_ = 0;
   HeadClock::time_point last_wish_{};
   HeadClock::time_point heartbeat_at_{};
   HeadClock::time_point start_limit_{};

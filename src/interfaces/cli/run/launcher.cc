@@ -208,6 +208,7 @@ class Launcher {
           take_signal(order.number, false);
           break;
         case HeadOrder::Kind::kFail:
+          if (!may_go_) ending_by_wish_ = kExitFailure;
           if (!end_at_ && !kill_at_) end_at_ = Clock::now() + options_.grace;
           break;
         case HeadOrder::Kind::kTook:
