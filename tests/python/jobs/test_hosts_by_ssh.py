@@ -1,6 +1,8 @@
 """`hocket run --hosts`: jobs over hosts in network namespaces, each with an sshd of its own."""
 
+import contextlib
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -24,7 +26,7 @@ comm.all_reduce(x)
 assert np.array_equal(x, np.arange(1000, dtype="float64") * (comm.size * (comm.size + 1) // 2))
 print("hosts", list(comm.hosts), comm.intra_node.size, flush=True)
 """
-PACKAGE = os.pathsep.join(sys.path[:0] + [os.environ.get("PYTHONPATH", "")])
+PACKAGE = os.environ.get("PYTHONPATH", "")
 
 
 STAYS = ["--", "sh", "-c", "trap '' TERM HUP INT; sleep 986 & while :; do sleep 985; done"]
@@ -111,6 +113,20 @@ def test_output_keeps_its_lines_and_ends_with_what_was_unfinished(hosts):
 
 
 @needs_sshd
+def test_prefixes_are_coloured_on_a_terminal(hosts):
+    ours, theirs = pty.openpty()
+    job = hosts.start("run", "--hosts", "a,b", "--", "echo", "shown", stdout=theirs, env={"NO_COLOR": ""})
+    os.close(theirs)
+    shown = b""
+    with contextlib.suppress(OSError):  # the end of a terminal
+        while more := os.read(ours, 1000):
+            shown += more
+    os.close(ours)
+    job.communicate(timeout=hocket_command.WATCHDOG)
+    assert {b"\x1b[36m[0]\x1b[0m shown\r\n", b"\x1b[32m[1]\x1b[0m shown\r\n"} == set(shown.splitlines(True)), shown
+
+
+@needs_sshd
 def test_binary_input_and_output_pass_unchanged(hosts, tmp_path):
     data = bytes(range(256)) * 9000 + b"\x1e" * 300
     (tmp_path / "in").write_bytes(data)
@@ -156,7 +172,7 @@ def test_a_launcher_that_is_told_to_end_before_all_are_ready_ends_the_job(hosts,
 
 @needs_sshd
 def test_255_of_a_rank_is_not_taken_for_a_failure_of_ssh(hosts):
-    code, out, err = hosts.run("run", "--hosts", "a,b", "--", "sh", "-c", "test $HOCKET_RANK = 1 && exit 255")
+    code, out, err = hosts.run("run", "--hosts", "a,b", "--", "sh", "-c", "if test $HOCKET_RANK = 1; then exit 255; fi")
     assert code == 255 and "rank 1 (pid" in err and "way to it" not in err, err
 
 

@@ -18,6 +18,8 @@
 namespace hocket::cli {
 namespace {
 
+constexpr std::size_t kLongestNotice = std::size_t{1} << 20;
+
 // The child's side, between fork and exec. In a session of its own it has no terminal, so ssh
 // cannot ask for a password, and Ctrl-C does not reach it.
 [[noreturn]] void become_child(
@@ -180,7 +182,11 @@ void HostConnection::sort(std::string_view bytes) {
       continue;
     }
     const std::size_t end = rest.find('\n');
-    if (end == std::string_view::npos) break;
+    if (end == std::string_view::npos && rest.size() < kLongestNotice) break;
+    if (end == std::string_view::npos) {  // no notice, then
+      output_ += unsorted_[at++];
+      continue;
+    }
     notices_.emplace_back(rest.substr(mark_.size(), end - mark_.size()));
     at += end + 1;
   }

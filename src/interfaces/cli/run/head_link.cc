@@ -8,6 +8,8 @@
 
 namespace hocket::cli {
 
+static constexpr std::size_t kLongestOrder = 4096;
+
 Fd HeadLink::make_input() {
   Pipe pipe = make_pipe();
   ::fcntl(pipe.write.get(), F_SETFL, O_NONBLOCK);
@@ -45,7 +47,11 @@ void HeadLink::read_orders(std::vector<HeadOrder>& orders) {
 
 bool HeadLink::take_order(std::vector<HeadOrder>& orders) {
   const std::size_t end = unread_.find('\n');
-  if (end == std::string::npos) return false;
+  if (end == std::string::npos) {
+    if (unread_.size() > kLongestOrder)
+      lose(orders, "the launcher that started this one talks nonsense");
+    return false;
+  }
   std::istringstream line(unread_.substr(0, end));
   std::string word;
   std::string text;

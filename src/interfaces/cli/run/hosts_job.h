@@ -20,7 +20,6 @@ struct HostsOptions {
   std::vector<std::string> arguments;  // `run` and the options and program of each host
   std::string rendezvous;              // "HOST" or "HOST:PORT" of the first; empty: by its name
   Key key;
-  bool quiet = false;
   bool verbose = false;
   bool keep_going = false;
   std::chrono::milliseconds join_timeout{};

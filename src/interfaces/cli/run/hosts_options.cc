@@ -118,7 +118,6 @@ HostsOptions hosts_options(const HostsArguments& arguments,
   result.arguments = arguments_of_hosts(options, command);
   result.rendezvous = with_port(options.rendezvous);
   result.key = options.key_file.empty() ? Key::generate() : Key::from_file(options.key_file);
-  result.quiet = options.quiet;
   result.verbose = options.verbose;
   result.keep_going = options.keep_going;
   result.join_timeout = options.join_timeout;
