@@ -127,6 +127,28 @@ def test_prefixes_are_coloured_on_a_terminal(hosts):
 
 
 @needs_sshd
+def test_ranks_learn_that_nobody_reads(hosts):
+    job = hosts.start("run", "--no-prefix", "--hosts", "a,b", "--", "yes")
+    assert job.stdout.readline() == "y\n"
+    job.stdout.close()
+    assert job.wait(timeout=hocket_command.WATCHDOG) == 128 + signal.SIGPIPE
+    assert "was killed by SIGPIPE" in job.stderr.read()
+
+
+@needs_sshd
+def test_with_keep_going_a_lost_host_ends_no_other(hosts):
+    job = hosts.start("run", "--keep-going", "--hosts", "a,b", "--", "sh", "-c",
+                      "test $HOCKET_RANK = 0 && read -r go && echo went on || sleep 983", stdin=subprocess.PIPE)
+    hosts.await_running("sleep 983", 1)
+    to_b, = [pid for pid in hosts.await_running("/usr/bin/ssh ", 2)
+             if " b /" in open(f"/proc/{pid}/cmdline").read().replace("\0", " ")]
+    os.kill(to_b, signal.SIGKILL)
+    assert "the other hosts go on" in job.stderr.readline()
+    out, err = job.communicate("go\n", timeout=hocket_command.WATCHDOG)
+    assert job.returncode == 0 and out == "[0] went on\n", (out, err)
+
+
+@needs_sshd
 def test_binary_input_and_output_pass_unchanged(hosts, tmp_path):
     data = bytes(range(256)) * 9000 + b"\x1e" * 300
     (tmp_path / "in").write_bytes(data)

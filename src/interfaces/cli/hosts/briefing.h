@@ -9,6 +9,7 @@
 //            signal N      for the ranks; 20 and 18 also stop and resume the head's heartbeat
 //            fail          a rank of another host has failed
 //            input N       and N bytes of standard input for rank 0; 0: its end
+//            deaf N        nobody reads standard output (1) or error (2) any more
 //            alive         the heartbeat
 //   notices  release R     the first, always
 //            ready ADDRESS the host could start; the address is the first host's alone

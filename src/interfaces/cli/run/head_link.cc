@@ -62,6 +62,8 @@ bool HeadLink::take_order(std::vector<HeadOrder>& orders) {
     orders.push_back({.kind = HeadOrder::Kind::kGo, .text = text});
   } else if (word == "fail") {
     orders.push_back({.kind = HeadOrder::Kind::kFail});
+  } else if (word == "deaf" && line >> number) {
+    orders.push_back({.kind = HeadOrder::Kind::kDeaf, .number = static_cast<int>(number)});
   } else if (word == "signal" && line >> number && number < 65) {
     const int signal = static_cast<int>(number);
     if (signal == SIGTSTP) silent_at_ = RunClock::time_point::max();

@@ -22,6 +22,7 @@ struct HeadOrder {
     kGo,      // text: the address where the hosts meet
     kSignal,  // number: for the ranks
     kFail,    // a rank of another host has failed
+    kDeaf,    // number: the output, 1 or 2, that nobody reads any more
     kGone,    // the head has gone, is silent, or says what it should not. text: which
     kTook,    // number: bytes that rank 0 has taken, which the head wants to know
   };

@@ -119,6 +119,7 @@ class HostsJob {
     for (std::size_t i = 0; i < hosts_.size(); ++i) {
       hosts_[i].connection.move(std::span(wait).subspan(own + i * HostConnection::kDescriptors));
     }
+    tell_who_reads_no_longer();
     if (wait[1].revents != 0) reap();
     for (HeadHost& host : hosts_) take_news(host);
     if (wait[0].revents != 0) take_signals_of_user();
@@ -137,8 +138,7 @@ class HostsJob {
     for (HeadHost& host : hosts_) host.connection.reap();
   }
 
-  // --- What hosts say
-  // -----------------------------------------------------------------------------
+  // --- News from the hosts.
 
   int number_of(const HeadHost& host) const { return static_cast<int>(&host - hosts_.data()); }
 
@@ -193,12 +193,14 @@ class HostsJob {
   void settle_end(HeadHost& host) {
     if (host.code && (*host.code == 0 || options_.keep_going)) return;
     if (!host.code && !is_ending_) {
-      say("{}: the launcher there has ended, or the way to it ({} {}); ending the other hosts",
+      say("{}: the launcher there has ended, or the way to it ({} {}); {}",
           host.place.name,
           host.connection.program(),
-          text_of_end(host.connection.status().value_or(0)));
+          text_of_end(host.connection.status().value_or(0)),
+          options_.keep_going ? "the other hosts go on" : "ending the other hosts");
     }
     if (!host.code) host.code = kExitFailure;
+    if (options_.keep_going) return;
     outcome_.host_failed(*host.code);
     end_others();
   }
@@ -241,11 +243,20 @@ class HostsJob {
                     : "");
   }
 
-  // --- What hosts are told
-  // ------------------------------------------------------------------------
+  // --- Orders to the hosts.
 
   void send_to_all(const std::string& order) {
     for (HeadHost& host : hosts_) host.connection.send(order);
+  }
+
+  // Ranks that write to a reader that is gone are to learn it, as on one host.
+  void tell_who_reads_no_longer() {
+    for (const auto kind : {JobOutput::Kind::kOut, JobOutput::Kind::kErr}) {
+      bool& told = kind == JobOutput::Kind::kOut ? told_of_lost_output_ : told_of_lost_errors_;
+      if (told || !output_.is_gone(kind)) continue;
+      told = true;
+      send_to_all(fmt::format("deaf {}\n", kind == JobOutput::Kind::kOut ? 1 : 2));
+    }
   }
 
   // The ranks of all hosts have the time of --grace, as on one host.
@@ -272,8 +283,7 @@ class HostsJob {
     }
   }
 
-  // --- What the user says
-  // -------------------------------------------------------------------------
+  // --- Signals of the user.
 
   void take_signals_of_user() {
     signalfd_siginfo info{};
@@ -310,8 +320,7 @@ class HostsJob {
     give_up_at_ = now + std::max<milliseconds>(kGraceAfterSignal, options_.grace) + kForHostsToEnd;
   }
 
-  // --- Time
-  // ---------------------------------------------------------------------------------------
+  // --- Time.
 
   void look_at_the_clock() {
     const auto now = HeadClock::now();
@@ -391,6 +400,8 @@ class HostsJob {
   bool is_running_ = false;
   bool is_ending_ = false;
   bool gave_up_ = false;
+  bool told_of_lost_output_ = false;
+  bool told_of_lost_errors_ = false;
   HeadClock::time_point last_wish_{};
   HeadClock::time_point heartbeat_at_{};
   HeadClock::time_point start_limit_{};

@@ -37,6 +37,11 @@ class JobOutput {
   // False while what is shown would only pile up.
   bool takes(Kind kind) const { return !(kind == Kind::kOut ? out_ : err_)->is_full(); }
 
+  // True if nobody reads the sink any more.
+  bool is_gone(Kind kind) const { return (kind == Kind::kOut ? out_ : err_)->is_broken(); }
+  // Passes on to the ranks that nobody reads: their next writes fail. Notices still go out.
+  void deafen(Kind kind) { (kind == Kind::kOut ? out_ : err_)->deafen(); }
+
   // Puts a notice for the head into standard output, behind what is there.
   void put_notice(std::string_view notice) { out_->put_bytes(notice); }
   // Prints a line of the launcher to standard error.

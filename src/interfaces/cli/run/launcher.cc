@@ -211,6 +211,9 @@ class Launcher {
           if (!may_go_) ending_by_wish_ = kExitFailure;
           if (!end_at_ && !kill_at_) end_at_ = Clock::now() + options_.grace;
           break;
+        case HeadOrder::Kind::kDeaf:
+          output_.deafen(order.number == 1 ? JobOutput::Kind::kOut : JobOutput::Kind::kErr);
+          break;
         case HeadOrder::Kind::kTook:
           tell_head(fmt::format("took {}", order.number));
           break;

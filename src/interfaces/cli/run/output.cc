@@ -12,7 +12,7 @@
 namespace hocket::cli {
 
 void Sink::put(int owner, std::string_view prefix, std::string_view text) {
-  if (broken_ || text.empty()) return;
+  if (is_broken() || text.empty()) return;
   const bool continues = line_owner_ == owner;
   if (!continues && line_owner_ != kNobody) {
     pending_ += '\n';  // an unfinished line of another program

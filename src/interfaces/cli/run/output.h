@@ -35,7 +35,9 @@ class Sink {
   bool wants_to_write() const noexcept { return !pending_.empty() && !broken_; }
   bool is_full() const noexcept { return pending_.size() >= kFull; }
   // True if the reader is gone.
-  bool is_broken() const noexcept { return broken_; }
+  bool is_broken() const noexcept { return broken_ || deaf_; }
+  // Takes no lines any more, as if the reader were gone.
+  void deafen() noexcept { deaf_ = true; }
   // The error (errno) of a failed write, except for a reader that went away; 0: none.
   int error() const noexcept { return error_; }
 
@@ -72,6 +74,7 @@ class Sink {
   int kept_for_ = kNobody;     // who alone may write
   bool at_line_start_ = true;  // false: in the middle of it; true with an owner: after '\r'
   bool broken_ = false;
+  bool deaf_ = false;
   int error_ = 0;
 };
 
