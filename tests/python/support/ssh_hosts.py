@@ -21,7 +21,7 @@ SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 def why_not():
     """Why these hosts cannot be had here; empty: they can."""
     if SSHD is None or shutil.which("ssh") is None:
-        return "needs sshd and ssh (openssh-server, openssh-client)"
+        return "needs sshd and ssh (tools/setup.sh --daemons)"
     return chaos_hosts.why_no_namespaces()
 
 

@@ -145,7 +145,9 @@ class HostPart {
 
   void tell(std::string_view name, const Facts& facts) const {
     const auto replace = Facts::error_handler_t::replace;
-    write_notice(briefing_.token, fmt::format("{} {}", name, facts.dump(-1, ' ', false, replace)));
+    write_notice(STDOUT_FILENO,
+                 briefing_.token,
+                 fmt::format("{} {}", name, facts.dump(-1, ' ', false, replace)));
   }
 
   void tell_facts() {

@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "hocket/store.h"
+#include "interfaces/cli/hosts/carried_environment.h"
 #include "interfaces/cli/hosts/host_connection.h"
 #include "interfaces/cli/hosts/unreachable.h"
 

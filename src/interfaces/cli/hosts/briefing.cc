@@ -16,7 +16,6 @@
 
 #include "hocket/error.h"
 #include "hocket/run_clock.h"
-#include "interfaces/cli/run/job_plan.h"
 
 namespace hocket::cli {
 namespace {
@@ -126,9 +125,9 @@ std::string read_hello(int fd, RunClock::time_point until) {
   refuse_briefing("standard input has no briefing");
 }
 
-void write_out(std::string_view text) {
+void write_all(int fd, std::string_view text) {
   while (!text.empty()) {
-    const ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());
+    const ssize_t written = ::write(fd, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) throw SystemError("cannot answer the head", errno);
     text.remove_prefix(static_cast<std::size_t>(written));
@@ -157,10 +156,10 @@ std::string encode(const Briefing& briefing) {
          body.text();
 }
 
-Briefing receive_briefing(int fd) {
+Briefing receive_briefing(int in, int out) {
   const RunClock::Watch watch;
   const auto until = RunClock::now() + kForABriefing;
-  const std::string hello = read_hello(fd, until);
+  const std::string hello = read_hello(in, until);
   std::array<char, 32> release{};
   std::array<char, 64> token{};
   std::size_t length = 0;
@@ -171,11 +170,11 @@ Briefing receive_briefing(int fd) {
       length > kLongestBriefing) {
     refuse_briefing("standard input has no briefing");
   }
-  write_notice(token.data(), "release " HOCKET_VERSION);
+  write_notice(out, token.data(), "release " HOCKET_VERSION);
   if (std::strcmp(release.data(), HOCKET_VERSION) != 0) {
     throw InvalidArgument(fmt::format("this is hocket {}, not {}", HOCKET_VERSION, release.data()));
   }
-  std::string text = read_exactly(fd, length, until);
+  std::string text = read_exactly(in, length, until);
   FieldReader body(text);
   Briefing briefing{.token = token.data(), .key = key_of(body.next())};
   briefing.job = body.next();
@@ -208,29 +207,12 @@ void settle(const Briefing& briefing) {
                   error.message()));
 }
 
-std::vector<std::string> carried_environment() {
-  constexpr std::array<std::string_view, 6> kOfThisHost{"HOCKET_KEY_FILE",
-                                                        "HOCKET_CHILD_OF",
-                                                        "HOCKET_HOST",
-                                                        "HOCKET_BIN",
-                                                        "HOCKET_JOIN",
-                                                        "HOCKET_WITHIN"};
-  std::vector<std::string> result;
-  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-    const std::string_view setting = *entry;
-    const std::string_view name = setting.substr(0, setting.find('='));
-    if (!name.starts_with("HOCKET_") || is_own_variable(name)) continue;
-    if (std::ranges::find(kOfThisHost, name) == kOfThisHost.end()) result.emplace_back(setting);
-  }
-  return result;
-}
-
 std::string notice(const std::string& token, std::string_view text) {
   return fmt::format("{}{} {}\n", kNoticeMark, token, text);
 }
 
-void write_notice(const std::string& token, std::string_view text) {
-  write_out(notice(token, text));
+void write_notice(int out, const std::string& token, std::string_view text) {
+  write_all(out, notice(token, text));
 }
 
 std::string random_name() {

@@ -46,21 +46,17 @@ struct Briefing {
 // Bytes for the standard input of `hocket as-host`. The caller wipes them.
 std::string encode(const Briefing& briefing);
 
-// Reads a briefing from a descriptor and nothing behind it, and writes the first notice to
-// standard output. Throws InvalidArgument for another release, and when no briefing comes.
-Briefing receive_briefing(int fd);
+// Reads a briefing from `in` and nothing behind it, and writes the first notice to `out`. Throws
+// InvalidArgument for another release, and when no briefing comes.
+Briefing receive_briefing(int in, int out);
 
 // Applies the environment and the folder to this process, which has one thread.
 void settle(const Briefing& briefing);
 
-// The variables of this process that other hosts get unasked: HOCKET_*, but for those that
-// launchers set themselves and the names of files and places of this host.
-std::vector<std::string> carried_environment();
-
 // A notice's text with the marks around it.
 std::string notice(const std::string& token, std::string_view text);
-// Writes one to standard output, whole.
-void write_notice(const std::string& token, std::string_view text);
+// Writes one, whole.
+void write_notice(int out, const std::string& token, std::string_view text);
 inline constexpr char kNoticeMark = '\x1e';
 
 // A random name of 12 hexadecimal digits.

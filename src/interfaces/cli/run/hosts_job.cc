@@ -15,6 +15,7 @@
 
 #include "hocket/run_clock.h"
 #include "interfaces/cli/commands.h"
+#include "interfaces/cli/hosts/carried_environment.h"
 #include "interfaces/cli/hosts/host_connection.h"
 #include "interfaces/cli/hosts/unreachable.h"
 #include "interfaces/cli/run/environment_block.h"
