@@ -5,7 +5,8 @@
 # with sudo), and a Python virtual environment, .venv. --no-tests leaves out the packages of tests. --peers
 # adds the libraries that `hocket bench --compare` measures. --aarch64 adds the compiler and emulator of
 # tools/check/aarch64.sh. --daemons adds sshd and Slurm, which tests of many hosts start by themselves; where
-# systemd runs, it would start them for good, so they are not installed unasked there. If nothing is missing, it takes a moment and needs no rights.
+# systemd runs, it would start them for good, so they are not installed unasked there. If nothing is missing,
+# it takes a moment and needs no rights.
 set -eu
 cd "$(dirname "$0")/.."
 

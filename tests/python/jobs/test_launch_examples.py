@@ -108,7 +108,7 @@ def test_the_script_for_slurm_runs_a_job_over_its_nodes(slurm, program, tmp_path
 
 @needs_slurm
 def test_slurm_hears_of_a_rank_that_failed(slurm, tmp_path):
-    code, said, out, err = submit(slurm, tmp_path, "sh", "-c", "test $HOCKET_RANK = 3 && exit 9; sleep 300")
+    code, said, out, err = submit(slurm, tmp_path, "sh", "-c", "test $HOCKET_RANK = 3 && exit 9; sleep 5")
     assert code == 9 and "hocket: b: rank 3 (pid" in err, (said, out, err)
 
 
