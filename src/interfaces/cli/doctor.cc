@@ -71,11 +71,12 @@ void add_doctor(CLI::App& app, Action& chosen, const Briefing* briefing) {
   command->add_flag(
       "--env", arguments->environment, "The HOCKET_* variables: their values and what they mean");
   add_hosts_options(*command, arguments->hosts);
-  command
-      ->add_option("--key",
-                   arguments->key_file,
-                   "With --hosts: a file that all hosts should have with one key in it")
-      ->type_name("FILE");
+  CLI::Option* const key =
+      command
+          ->add_option("--key",
+                       arguments->key_file,
+                       "With --hosts: a file that all hosts should have with one key in it")
+          ->type_name("FILE");
   command->footer(R"(
 What the kernel can do is tried, not looked up. Libraries are loaded in processes of their own to ask
 their version; no CUDA context is made.
@@ -93,7 +94,11 @@ Examples:
   HOCKET_PORTS=29500-29699 hocket doctor --hostfile hosts.txt
   hocket doctor --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["problems"])'
 )");
-  command->callback([arguments, &chosen, briefing] {
+  command->callback([arguments, &chosen, briefing, command, key] {
+    require_hosts(arguments->hosts, *command);
+    if (key->count() > 0 && !arguments->hosts.are_given() && briefing == nullptr) {
+      throw CLI::RequiresError("--key", "--hosts");
+    }
     chosen = [arguments, briefing] {
       if (briefing != nullptr) return examine_as_host(*briefing, arguments->key_file);
       return arguments->hosts.are_given() ? examine_network(*arguments) : examine(*arguments);

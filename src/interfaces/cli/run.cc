@@ -29,7 +29,8 @@ ends too.
 Exit code: 0 when all ranks exited with 0; else that of the rank that failed first, 128 + the signal
 that killed it (or that hocket itself was sent: 130 after Ctrl-C), 124 when --timeout or
 --join-timeout ran out, 126 and 127 when the program cannot be executed or found, 2 for wrong options,
-1 when output was lost or the first host's launcher has ended before all ranks had joined.
+1 when output was lost, a host could not be reached or was lost, or the first host's launcher has
+ended before all ranks had joined.
 
 Over hosts that ssh reaches without a question, one command starts all; each host has this hocket at
 the same path, and the job's key goes through ssh. Ranks get HOCKET_* variables of here and those
@@ -139,7 +140,8 @@ int run(RunArguments& arguments, const CLI::App& command, const Briefing* briefi
 }  // namespace
 
 void add_run(CLI::App& app, Action& chosen, const Briefing* briefing) {
-  CLI::App* command = app.add_subcommand("run", "Run a program as the ranks of a job on this host");
+  CLI::App* command = app.add_subcommand(
+      "run", "Run a program as the ranks of a job, on this host or over several");
   const auto arguments = std::make_shared<RunArguments>();
   RunOptions& options = arguments->options;
   CLI::Option* const ranks = command->add_option(
@@ -250,6 +252,7 @@ void add_run(CLI::App& app, Action& chosen, const Briefing* briefing) {
   command->footer(kFooter);
   command->callback([arguments, &chosen, command, ranks, nodes, briefing] {
     check_together(*arguments, *ranks, *nodes, briefing != nullptr);
+    require_hosts(arguments->hosts, *command);
     chosen = [arguments, command, briefing] { return run(*arguments, *command, briefing); };
   });
 }

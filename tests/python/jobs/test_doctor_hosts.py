@@ -216,6 +216,8 @@ def test_long_packets_that_vanish_are_told(hosts):
     (["--hosts", "a:x"], "--hosts, column 3: 'x' is no number of ranks"),
     (["--hostfile", "/no/such/file"], "--hostfile /no/such/file: cannot be read"),
     (["--hosts", "a", "--key", "/no/such/key"], "/no/such/key"),
+    (["--key", "/no/such/key"], "--key requires --hosts"),
+    (["--launcher", "ssh"], "--launcher requires --hosts"),
 ])
 def test_wrong_options_are_refused(options, what):
     done = hocket_command.run("doctor", *options)

@@ -481,6 +481,9 @@ def test_wrong_hostfiles_are_refused_with_their_place(tmp_path, text, line, colu
     (["--hostfile", "/no/such/file"], "--hostfile /no/such/file: cannot be read: No such file"),
     (["--hostfile", "/dev/null"], "--hostfile /dev/null: no host is in it"),
     ([], "--ranks is required"),
+    (["-n", "1", "--wdir", "/tmp"], "--wdir requires --hosts"),
+    (["-n", "1", "--launcher", "ssh"], "--launcher requires --hosts"),
+    (["-n", "1", "--remote-hocket", "/x"], "--remote-hocket requires --hosts"),
 ])
 def test_options_that_do_not_go_together_are_refused(options, what):
     done = hocket_command.run("run", *options, "--", "true")

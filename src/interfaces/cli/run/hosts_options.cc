@@ -108,6 +108,14 @@ void add_hosts_options(CLI::App& command, HostsArguments& arguments) {
       ->type_name("DIR");
 }
 
+void require_hosts(const HostsArguments& arguments, const CLI::App& command) {
+  if (arguments.are_given()) return;
+  for (const char* name : {"--launcher", "--remote-hocket", "--wdir"}) {
+    const CLI::Option* option = command.get_option_no_throw(name);
+    if (option != nullptr && option->count() > 0) throw CLI::RequiresError(name, "--hosts");
+  }
+}
+
 HostsOptions hosts_options(const HostsArguments& arguments,
                            const RunOptions& options,
                            const CLI::App& command) {

@@ -30,6 +30,9 @@ struct HostsArguments {
 // Adds --hosts, --hostfile, --launcher, --remote-hocket and, for `run`, --wdir.
 void add_hosts_options(CLI::App& command, HostsArguments& arguments);
 
+// Throws CLI::RequiresError for options of `command` that mean nothing without hosts.
+void require_hosts(const HostsArguments& arguments, const CLI::App& command);
+
 // Makes the head's options. The hosts get all options of `command` that are theirs. Throws
 // InvalidArgument.
 HostsOptions hosts_options(const HostsArguments& arguments,
