@@ -20,7 +20,8 @@ using engine::Kind;
 
 // The document is rewritten from this line on.
 constexpr const char* kTitle =
-    "# How collectives scale: all tables\n\nWritten by tools/speed/scaling. docs/scaling.md explains "
+    "# How collectives scale: all tables\n\nWritten by tools/speed/scaling. docs/scaling.md "
+    "explains "
     "them.\n";
 
 struct Options {
