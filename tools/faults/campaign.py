@@ -39,6 +39,7 @@ import hocket
 MPIRUN = shutil.which("mpirun.openmpi")
 # Seconds without a word of anybody after which a job hangs: longer than every deadline in it.
 HANGS = 2 * plans.PATIENT + 15
+NEWCOMERS = 400  # of a job
 
 
 class Running:
@@ -51,6 +52,8 @@ class Running:
         self.rebuilt = {}  # by rank, after a cut: the members it went on with, and why it did not at last
         self.finished, self.wrong, self.rest = set(), [], b""
         self.codes, self.processes = {}, {}
+        self.fallen = collections.Counter()  # by rank: processes that others took the place of
+        self.newcomers = 0
 
     # --- Starting ---------------------------------------------------------------------------------
     def start(self, network):
@@ -70,14 +73,19 @@ class Running:
         if self.job.place == "mpi":
             return self.start_mpi()
         for rank in range(1 if self.job.place == "threads" else self.job.size):
-            pid = os.fork()
-            if pid == 0:
-                self.be(rank, network)
+            if self.fork(rank, network):
                 return True
-            with contextlib.suppress(OSError):
-                os.setpgid(pid, self.group or pid)
-            self.group = self.group or pid
-            self.processes[rank] = pid
+        return False
+
+    def fork(self, rank, network, newcomer=None):
+        pid = os.fork()
+        if pid == 0:
+            self.be(rank, network, newcomer)
+            return True
+        with contextlib.suppress(OSError):
+            os.setpgid(pid, self.group or pid)
+        self.group = self.group or pid
+        self.processes[rank] = pid
         return False
 
     def start_mpi(self):
@@ -94,7 +102,7 @@ class Running:
         self.launcher = launcher
         return False
 
-    def be(self, rank, network):
+    def be(self, rank, network, newcomer=None):
         job = self.job
         os.close(self.keeper)
         os.close(self.pipe)
@@ -102,7 +110,7 @@ class Running:
             os.setpgid(0, self.group or 0)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_DFL)
-        with open(f"{self.folder}/out{rank}", "wb") as out:
+        with open(f"{self.folder}/out{rank}", "ab") as out:
             os.dup2(out.fileno(), 1)
             os.dup2(out.fileno(), 2)
         os.environ["TMPDIR"] = os.environ["XDG_RUNTIME_DIR"] = self.temporary
@@ -111,14 +119,25 @@ class Running:
             network.enter(job.hosts[rank])
         if job.place in ("namespaces", "pretended"):
             chaos_hosts.tell_carriers_apart()
-        if job.place == "pretended":
+        if job.place in ("pretended", "newcomers on hosts"):
             os.environ["HOCKET_HOST"] = f"{job.hosts[rank]}/"
         if job.place == "threads":
             campaign_rank.be_threads(job, self.folder)
             return
         address = {"namespaces": f"10.78.0.2:{self.port}",
-                   "pretended": f"127.0.0.1:{self.port}"}.get(
+                   "pretended": f"127.0.0.1:{self.port}",
+                   "newcomers on hosts": f"127.0.0.1:{self.port}"}.get(
                        job.place, f"unix:hocket-chaos-{os.getppid()}-{job.number}")
+        door = f"{address}-door" if ":hocket" in address else f"127.0.0.1:{self.port + 1}"
+        if newcomer is not None:
+            fate = job.fate_of_newcomer(newcomer)
+            if fate is not None:
+                campaign_rank.signal_later(signal.SIGKILL, fate)
+            comm = hocket.init(join=door, key=self.key, timeout=60)
+            campaign_rank.be(job, rank, self.folder, comm, fate is not None)
+            return
+        if job.place in plans.REFILLED:
+            os.environ["HOCKET_DOOR"] = door
         engines = [job.place] if job.place == "algorithm" else None
         comm = hocket.init(rank=rank, size=job.size, address=address, key=self.key, timeout=60,
                            engines=engines)
@@ -144,11 +163,13 @@ class Running:
         elif said["what"] == "rebuilt":
             self.rebuilt[said["rank"]] = (said["chain"], said["why_not"])
         elif said["what"] == "end":
-            self.finished.add(said["rank"])
+            if not said["early"]:
+                self.finished.add(said["rank"])
         else:
             self.wrong.append((said["round"], f"rank {said['rank']} cannot go on: {said['text']}"))
 
-    def run(self):
+    def run(self, network):
+        """Returns true in each process that was a newcomer and has ended."""
         self.heard_at = time.monotonic()
         while self.processes:
             self.listen(0.2)
@@ -157,6 +178,15 @@ class Running:
                 if ended:
                     del self.processes[rank]
                     self.codes[rank] = os.waitstatus_to_exitcode(status)
+                    self.listen(0)  # it may have said that it is at its end
+                    if self.job.place in plans.REFILLED and rank not in self.finished:
+                        self.fallen[rank] += 1
+                        self.newcomers += 1
+                        if self.newcomers > NEWCOMERS:
+                            self.wrong.append((self.last_round(), "newcomers do not come in"))
+                            self.give_up()
+                        elif self.fork(rank, network, self.newcomers):
+                            return True
             if time.monotonic() > self.heard_at + HANGS and self.processes:
                 self.give_up()
         os.close(self.keeper)
@@ -167,6 +197,7 @@ class Running:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.group, signal.SIGKILL)
             self.wrong.append((self.last_round(), "an orphan was left"))
+        return False
 
     def last_round(self):
         return max(self.ends, default=0)
@@ -238,7 +269,9 @@ class Running:
                 for rank in round_.victims:
                     dies[rank] = round_.harm
         for rank, code in self.codes.items():
-            if rank in dies and self.job.place != "threads":
+            if self.job.place in plans.REFILLED:
+                expected = 0  # of the last process with that rank
+            elif rank in dies and self.job.place != "threads":
                 signalled = plans.HARMS[dies[rank]].dies
                 expected = {"exit without a word": 3, "exec": 0, "early return": 0,
                             "exception": 1}.get(dies[rank], -signalled)
@@ -273,14 +306,15 @@ def leftovers():
 def usable_places(wanted, count_gpus):
     missing = set()
     if ctypes.util.find_library("ucp") is None:
-        missing |= {"pretended", "namespaces"}
+        missing |= {"pretended", "namespaces", "newcomers on hosts"}
     if chaos_hosts.why_no_namespaces():
         missing.add("namespaces")
     if MPIRUN is None:
         missing.add("mpi")
     if "gpus" in (wanted or []) and count_gpus() < 1:
         missing.add("gpus")
-    everywhere = ["threads", "shm", "shm", "algorithm", "pretended", "pretended", "namespaces", "mpi"]
+    everywhere = ["threads", "shm", "shm", "algorithm", "pretended", "pretended", "namespaces", "mpi",
+                  "newcomers", "newcomers on hosts"]
     return [place for place in wanted or everywhere if place not in missing]
 
 
@@ -302,7 +336,8 @@ def play(job, network):
     running = Running(job)
     if running.start(network):
         return None
-    running.run()
+    if running.run(network):
+        return None
     lines = running.judge()
     outputs = running.close()
     return lines, outputs

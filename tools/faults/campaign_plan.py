@@ -101,8 +101,11 @@ BY_MPI = [name for name in OF_THREADS if HARMS[name].kind not in ("Mismatch", "D
 PLACES = {"threads": (OF_THREADS, ["early return", "exception in a thread"]), "shm": (SOFT, []),
           "algorithm": (SOFT, []), "pretended": (ON_HOSTS, CARRIERS),
           "namespaces": (ON_HOSTS, CARRIERS), "mpi": (BY_MPI, []),
-          "gpus": (ON_HOSTS, [])}
-RESPAWNED = ("shm", "algorithm", "pretended", "namespaces", "gpus")  # where ranks may die and others go on
+          "gpus": (ON_HOSTS, []), "newcomers": (SOFT, []), "newcomers on hosts": (ON_HOSTS, [])}
+# Where ranks may die and others go on.
+RESPAWNED = ("shm", "algorithm", "pretended", "namespaces", "gpus", "newcomers", "newcomers on hosts")
+# Where newcomers take the places of the dead, so that a job has all its ranks in each round.
+REFILLED = ("newcomers", "newcomers on hosts")
 
 # The call that all but the victim make, and what the victim makes of it.
 DIFFERENT = {
@@ -142,6 +145,7 @@ class Round(NamedTuple):
     during: tuple
     different: tuple
     delay: float
+    falls: int = -1  # a rank that also dies, while newcomers are taken in; -1: none
 
     @property
     def survivors(self):
@@ -171,11 +175,21 @@ class Job(NamedTuple):
         place = draw.choice(places)
         # Ranks have a GPU each, or share the only one.
         size = draw.randint(2, {"mpi": 3, "gpus": gpus if gpus > 1 else 3}.get(place, 6))
-        hosts = draw.randint(2, 3) if place in ("pretended", "namespaces") else 1
+        between_hosts = ("pretended", "namespaces", "newcomers on hosts")
+        hosts = draw.randint(2, 3) if place in between_hosts else 1
         return Job(seed, number, place, size,
                    tuple(i if i < hosts else draw.randrange(hosts) for i in range(size)),
                    1 if harms else draw.choice([8, 20, 60]) if place != "mpi" else 200, may_mount,
                    tuple(harms))
+
+    @property
+    def share_of_deaths(self):
+        return 0.6 if self.place in REFILLED else 0.25
+
+    def fate_of_newcomer(self, number):
+        """Returns after how many seconds the newcomer of that number kills itself; None: never."""
+        draw = random.Random(f"{self.seed}:{self.number}:newcomer {number}")
+        return draw.choice([0.002, 0.03, 0.2]) * draw.random() if draw.random() < 0.25 else None
 
     def plan(self):
         """Yields the rounds, in turn. A rank that has died is in no later one."""
@@ -190,13 +204,13 @@ class Job(NamedTuple):
                 harm = draw.choice(self.harms)
             elif at_last and number + 1 == self.rounds and len(living) == self.size:
                 harm = draw.choice(at_last)
-            elif self.place in RESPAWNED and len(living) > 2 and draw.random() < 0.25:
+            elif self.place in RESPAWNED and len(living) > 2 and draw.random() < self.share_of_deaths:
                 harm = draw.choice(DEADLY)
                 if harm == "two killed" and len(living) < 4:
                     harm = "kill"
             round_ = self.draw_round(draw, number, harm, living)
             yield round_
-            if HARMS[harm].dies >= 0:
+            if HARMS[harm].dies >= 0 and self.place not in REFILLED:
                 living = [rank for rank in living if rank not in round_.victims]
 
     def draw_round(self, draw, number, harm, living):
@@ -216,10 +230,14 @@ class Job(NamedTuple):
         before = calls(draw.randint(0, 2))
         if len(victims) > 1:
             before = ()  # in which the second would hear of the first
+        falls = -1
+        others = [rank for rank in living if rank not in victims]
+        if self.place in REFILLED and HARMS[harm].dies >= 0 and len(others) > 1 and draw.random() < 0.3:
+            falls = draw.choice(others)
         return Round(number, harm, tuple(members), tuple(victims), making, before,
                      calls(3, TOGETHER if HARMS[harm].waits or harm == "circle" else names),
                      draw.choice(DIFFERENT.get(harm, [()])),
-                     draw.choice([0.0005, 0.003, 0.02]) * draw.random())
+                     draw.choice([0.0005, 0.003, 0.02]) * draw.random(), falls)
 
 
 def judge(round_, rank, said, heard):

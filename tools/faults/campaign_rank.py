@@ -107,10 +107,20 @@ class Rank:
         self.board = Board(folder, rank)
         self.xp = chaos_rank.arrays_of({"gpus": job.place == "gpus"}, rank)
         self.full = None
+        self.dooms = False  # a newcomer that dies before it takes part
+        self.next_round = 0
+        # Ranks of the plan, in the base's order. Newcomers take places of others there.
+        self.places = list(range(job.size))
 
     def run(self):
         """All rounds; True where this rank's part ended before the job's."""
+        if self.base.newcomers:
+            self.take_in()
+            self.base.barrier()  # as the members do, see recover
         for round_ in self.job.plan():
+            if round_.number < self.next_round:
+                continue
+            self.next_round = round_.number + 1
             if self.rank not in self.living():
                 raise AssertionError("a rank that has died goes on")
             if self.play(round_):
@@ -118,7 +128,7 @@ class Rank:
         return False
 
     def living(self):
-        return list(self.base.world_ranks)
+        return self.places if self.job.place in plans.REFILLED else list(self.base.world_ranks)
 
     # --- A round ----------------------------------------------------------------------------------
     def play(self, round_):
@@ -298,7 +308,11 @@ class Rank:
         """The base, in good order, of all that live."""
         round_ = self.round
         try:
-            if harm.dies >= 0:
+            if harm.dies >= 0 and self.job.place in plans.REFILLED:
+                if round_.falls == self.rank:
+                    signal_later(signal.SIGKILL, 10 * round_.delay)
+                self.take_in(len(round_.victims))
+            elif harm.dies >= 0:
                 left = [rank for rank in self.living() if rank not in round_.victims]
                 old = self.base
                 self.base = old.rebuild(timeout=plans.PATIENT, allow_minority=True)
@@ -310,6 +324,40 @@ class Rank:
         except (hocket.Error, AssertionError) as error:
             self.board.tell(what="lost", round=round_.number, text=f"{type(error).__name__}: {error}")
             raise
+
+    def take_in(self, missing=0):
+        """Makes the base whole, after so many deaths: newcomers take the places of the dead.
+
+        Others may die meanwhile, and newcomers, too. No rank leaves this before all are there.
+        """
+        until = time.monotonic() + 2 * plans.PATIENT
+        base, round_ = self.base, getattr(self, "round", None)
+        while True:
+            try:
+                if missing:
+                    old = base
+                    base = old.admit(missing, patience=plans.PATIENT, deadline=plans.PATIENT,
+                                     allow_minority=True)
+                    old.close()
+                base.deadline = plans.PATIENT
+                if round_ is not None and round_.falls == self.rank:
+                    os.kill(os.getpid(), signal.SIGKILL)  # at the latest
+                if self.dooms:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                told = base.all_gather_object((self.rank, self.next_round))
+                missing = self.job.size - base.size
+                if missing == 0:
+                    break
+            except (hocket.PeerDied, hocket.Aborted):
+                missing = 1
+            if time.monotonic() > until:
+                raise AssertionError(f"{base.size} of {self.job.size} ranks, after {2 * plans.PATIENT} s")
+        self.places = sorted(rank for rank, _ in told)
+        self.next_round = max(following for _, following in told)
+        if self.places != [rank for rank, _ in told]:
+            base = base.split(0, self.rank)
+            base.deadline = plans.PATIENT
+        self.base = base
 
     def rebuild_after_a_cut(self):
         """Returns the members of each next communicator, and why this rank is not in a last one that works.
@@ -510,12 +558,13 @@ def round_different(different):
     return (*different, "")[:2]
 
 
-def be(job, rank, folder, comm):
+def be(job, rank, folder, comm, dooms=False):
     """Returns true if the rank must end at once, in good order."""
     player = Rank(job, rank, folder, comm)
+    player.dooms = dooms
     comm.deadline = plans.PATIENT
     early = player.run()
-    player.board.tell(what="end")
+    player.board.tell(what="end", early=early)
     if not early and (job.number + rank) % 2:
         player.base.close()
 

@@ -49,6 +49,22 @@ def test_every_harm_ends_as_it_must(place, seed, tmp_path):
     assert {line["place"] for line in lines} == {place}
 
 
+@pytest.mark.parametrize("place", ["newcomers", "newcomers on hosts"])
+def test_newcomers_take_the_places_of_the_dead(place, tmp_path):
+    """Twelve times; three times another rank dies meanwhile, and newcomers do, too."""
+    done = run("--seed", "2", "--job", "0", "--log", str(tmp_path / "log"), places=[place])
+    if "this machine has none of those places" in done.stdout:
+        pytest.skip(done.stdout.splitlines()[-1])
+    assert done.returncode == 0, done.stdout
+    lines = list(campaign_tables.read([tmp_path / "log"]))
+    assert len(lines) == 20 and not any(line["wrong"] for line in lines)
+    assert sum(is_deadly(line) for line in lines) == 12
+
+
+def is_deadly(line):
+    return plans.HARMS[line["harm"]].dies >= 0
+
+
 @pytest.mark.skipif(not FAKE.exists(), reason="this build has no fake driver")
 def test_every_harm_ends_as_it_must_on_a_gpu_that_ranks_share(tmp_path):
     """It is none. Its driver allocates and frees as real ones do, when no stream waits."""
