@@ -14,8 +14,9 @@ from torch._C._distributed_c10d import Backend, ProcessGroup
 import hocket
 
 from ._forms import FORMS, completed, is_options
+from ._meeting import Place
+from ._membership import Membership
 from ._spans import in_a_span
-from ._straight import Straight
 from ._texts import late_barrier, late_monitored_barrier
 from ._verbs import Batch, Handle
 from ._work import Kind, Together
@@ -41,7 +42,7 @@ def _given(timeout: Optional[timedelta]) -> Optional[timedelta]:
     return timeout if timeout is not None and timeout >= timedelta(0) else None
 
 
-class HocketBackend(Straight, Base):  # type: ignore[misc]
+class HocketBackend(Membership, Base):  # type: ignore[misc]
     """A process group of torch.distributed over a communicator of hocket.
 
     A resource, made by ``dist.init_process_group`` and ``dist.new_group``. Synchronous calls block
@@ -51,10 +52,11 @@ class HocketBackend(Straight, Base):  # type: ignore[misc]
     (`hocket.errors`); after `PeerDied`, a deadline, `Mismatch` or `abort` every later call raises.
     """
 
-    def __init__(self, comm: hocket.Communicator, name: str) -> None:
+    def __init__(
+        self, comm: hocket.Communicator, name: str, place: Optional[Place] = None
+    ) -> None:
         Base.__init__(self, comm.rank, comm.size)
-        Straight.__init__(self, comm)
-        self._called = name
+        Membership.__init__(self, comm, name, place)
         self._is_shut = False
         self.marks_batches = False
 
@@ -66,8 +68,6 @@ class HocketBackend(Straight, Base):  # type: ignore[misc]
     # Attributes that PyTorch asks for beyond the calls below. Without them its own look-up never
     # ends.
     supports_splitting = True
-    supports_shrinking = False
-    supports_reconfigure = False
     supports_window = False
     _supports_time_estimate = False
 

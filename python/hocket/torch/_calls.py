@@ -229,7 +229,7 @@ class Calls(Verbs):
         if not listed:
             arguments: tuple[Any, ...] = (parts, out.dense, options.rootRank)
             return self._run("scatter", arguments, options.asyncOp, outputs, out.back)
-        arguments = (parts, counts, out.flat, options.rootRank)
+        arguments = (parts, out.flat, counts, options.rootRank)
         return self._run("scatter_v", arguments, options.asyncOp, outputs, out.back)
 
     def all_to_all_single(

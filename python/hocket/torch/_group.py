@@ -12,6 +12,7 @@ from torch._C._autograd import _profiler_enabled
 from torch._C._distributed_c10d import AllreduceOptions, PrefixStore, ProcessGroup
 
 from ._backend import HocketBackend
+from ._meeting import Place
 
 # The calls of a group that return a handle, and their older names.
 _CALLS = {
@@ -55,12 +56,14 @@ class HocketGroup(ProcessGroup):  # type: ignore[misc, unused-ignore]
         cls,
         store: Any,
         backend: HocketBackend,
-        devices: list[str],
+        devices: Sequence[str],
         others: dict[str, tuple[Any, Any]],
     ) -> HocketGroup:
         """A group of these backends, each for its devices."""
-        group = cls(store, backend.rank(), backend.size())
-        group.backend, group.devices, group.others = backend, devices, others
+        kind = MovableGroup if backend.is_movable else cls
+        group = kind(store, backend.rank(), backend.size())
+        group.backend, group.devices, group.others = backend, list(devices), others
+        backend.devices = devices
         backend.hands_on = backend.marks_batches = True
         ours = (ProcessGroup.BackendType.CUSTOM, backend)
         every = {**dict.fromkeys(devices, ours), **others}
@@ -98,9 +101,10 @@ class HocketGroup(ProcessGroup):  # type: ignore[misc, unused-ignore]
         if comm is None:
             return None
         name: Any = group_name or f"{self.group_name}:{min(ranks)}"
+        store = PrefixStore(f"{name}/", self.get_group_store())
         group = HocketGroup.assemble(
-            PrefixStore(f"{name}/", self.get_group_store()),
-            HocketBackend(comm, name),
+            store,
+            HocketBackend(comm, name, Place(store, timedelta(seconds=min(comm.deadline, 1e9)), str(name))),
             devices,
             {d: (self.others[d][0], theirs._get_backend(torch.device(d))) for d in others},
         )
@@ -139,6 +143,21 @@ class HocketGroup(ProcessGroup):  # type: ignore[misc, unused-ignore]
         if device.type not in self.devices:
             return super()._end_coalescing(device)
         return self.backend._end_coalescing(device)
+
+
+class MovableGroup(HocketGroup):
+    """A group whose members change, and with them its size and this process's rank."""
+
+    def rank(self) -> int:
+        """This process's number in the group as it is now."""
+        return self.backend.rank()
+
+    def size(self) -> int:
+        """Number of processes in the group as it is now."""
+        return self.backend.size()
+
+    # The names by which PyTorch's own code asks.
+    getRank, getSize = rank, size  # noqa: N815: PyTorch's names
 
 
 # Messages go straight to the backend, as short ones would spend most of their time in PyTorch's

@@ -12,6 +12,7 @@ from torch._C._distributed_c10d import Backend, PrefixStore
 import hocket
 
 from ._backend import HocketBackend
+from ._meeting import Place
 
 
 class _Options(Backend.Options):  # type: ignore[misc, unused-ignore]
@@ -24,9 +25,9 @@ class _Options(Backend.Options):  # type: ignore[misc, unused-ignore]
 class WholeBackend(HocketBackend):
     """A `HocketBackend` that is a group by itself; its tensors lie on any device."""
 
-    def __init__(self, comm: hocket.Communicator, name: str, store: Any) -> None:
-        super().__init__(comm, name)
-        self._store = store
+    def __init__(self, comm: hocket.Communicator, name: str, place: Place) -> None:
+        super().__init__(comm, name, place)
+        self._store = place.store
         self.hands_on = self.is_called_directly = True
 
     def bind(self, device: Any) -> None:
@@ -80,4 +81,5 @@ class WholeBackend(HocketBackend):
         if comm is None:
             return None
         name = group_name or f"{self._called}:{min(ranks)}"
-        return WholeBackend(comm, name, PrefixStore(f"{name}/", self._store))
+        store = PrefixStore(f"{name}/", self._store)
+        return WholeBackend(comm, name, Place(store, timedelta(seconds=min(comm.deadline, 1e9)), name))

@@ -12,7 +12,7 @@ from torch_programs import check, main, values
 
 import hocket
 from hocket.torch import HocketBackend
-from hocket.torch._creation import StoreBootstrap
+from hocket.torch._meeting import StoreBootstrap
 
 
 def poll(work):
