@@ -17,7 +17,7 @@ from ._forms import FORMS, completed, is_options
 from ._meeting import Place
 from ._membership import Membership
 from ._spans import in_a_span
-from ._texts import late_barrier, late_monitored_barrier
+from ._texts import in_words, late_barrier, late_monitored_barrier
 from ._verbs import Batch, Handle
 from ._work import Kind, Together
 
@@ -244,9 +244,12 @@ def _as_message(call: Callable[..., Any]) -> Callable[..., Any]:
     def message(self: HocketBackend, *arguments: Any, **named: Any) -> Any:
         try:
             return call(self, *arguments, **named)
-        except hocket.Error:
+        except hocket.Error as error:
             self._shared.has_raised = True
-            raise
+            told = in_words(error)
+            if told is error:
+                raise
+            raise told from None
 
     return message
 

@@ -142,11 +142,15 @@ class Membership(Straight):
         timeout = getattr(opts_override, "_timeout", None)
         under = "shrink/" + "-".join(map(str, left))
         comm = self._place.meet(left.index(self.rank()), len(left), timeout, under)
-        self._shared.has_raised = True  # PyTorch destroys this group now, which others may have left
+        self.has_raised()  # PyTorch destroys this group now, which others may have left
         store = dist.PrefixStore(under, self._place.store)
         smaller = type(self)(comm, self._called, self._place._replace(store=store))  # type: ignore[call-arg]
         smaller.devices = self.devices
         return smaller
+
+    def has_raised(self) -> None:
+        """Note that the program knows of the group's end, which then raises nothing."""
+        self._shared.has_raised = True
 
     def get_error(self) -> Any:
         """PyTorch's class of the error that ended the group; an abort is none."""

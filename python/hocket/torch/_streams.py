@@ -15,6 +15,8 @@ import hocket
 from hocket import errors
 from hocket._hocket import _run_time
 
+from ._texts import in_words
+
 _CODES = {
     "invalid_argument": errors.InvalidArgument,
     "peer_died": errors.PeerDied,
@@ -30,9 +32,9 @@ def failure_of(comm: hocket.Communicator) -> Optional[hocket.Error]:
     status = comm.status
     if status is None:
         return None
-    error = _CODES.get(status.code, errors.Error)(status.message)
+    error: hocket.Error = _CODES.get(status.code, errors.Error)(status.message)
     error.status = status
-    return error
+    return in_words(error)
 
 
 # PyTorch's functions in C++; absent where it was built without CUDA.

@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import hocket
 
 _TWO_THREADS = "two threads are using communicator"
 
 
-def _in_front(words: str, error: hocket.DeadlineExceeded) -> hocket.DeadlineExceeded:
+_E = TypeVar("_E", bound=hocket.Error)
+
+
+def in_front(words: str, error: _E) -> _E:
+    """The same error, whose text begins with these words."""
     told = type(error)(f"{words}: {error}")
-    told.status, told.missing, told.calls = error.status, error.missing, error.calls
+    told.__dict__.update(error.__dict__)
     return told
+
+
+def in_words(error: hocket.Error) -> hocket.Error:
+    """An error of a call; that of a rank's end begins as gloo's does."""
+    closed = "Connection closed by peer"
+    if not isinstance(error, hocket.PeerDied) or str(error).startswith(closed):
+        return error
+    return in_front(closed, error)
 
 
 def late_barrier(error: hocket.DeadlineExceeded) -> hocket.DeadlineExceeded:
     """The error of ``dist.barrier``."""
-    return _in_front("barrier: Timed out waiting for other ranks", error)
+    return in_front("barrier: Timed out waiting for other ranks", error)
 
 
 def late_monitored_barrier(
@@ -34,7 +48,7 @@ def late_monitored_barrier(
         words = f"Ranks {missing} failed to pass monitoredBarrier"
     else:
         words = f"Rank {error.missing[0]} failed to pass monitoredBarrier"
-    return _in_front(words, error)
+    return in_front(words, error)
 
 
 def refusal(error: hocket.InvalidArgument) -> hocket.InvalidArgument:

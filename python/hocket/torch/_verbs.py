@@ -20,7 +20,7 @@ from ._streams import (
     on_stream_of,
     used_on,
 )
-from ._texts import refusal
+from ._texts import in_words, refusal
 from ._work import Finished, Kind, Pending, Shared, finished_of, pending_of
 
 Tensors = list[torch.Tensor]
@@ -76,7 +76,7 @@ class Verbs:
                 return told
         if isinstance(error, hocket.Error):
             self._shared.has_raised = True
-            return error
+            return in_words(error)
         with contextlib.suppress(hocket.Error):
             self._comm.refuse(f"{type(error).__name__}: {error}")
         return error

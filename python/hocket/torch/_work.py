@@ -16,6 +16,7 @@ import hocket
 from hocket._ends import Ends
 
 from ._futures import CallbackOrder, CallFuture, set_result
+from ._texts import in_words
 
 
 class Kind(enum.Enum):
@@ -115,9 +116,12 @@ class Pending(Work):  # type: ignore[misc, unused-ignore]
         """Wait, then do the rest."""
         try:
             self.work.wait(timeout)
-        except hocket.Error:
+        except hocket.Error as error:
             self.shared.has_raised = True
-            raise
+            told = in_words(error)
+            if told is error:
+                raise
+            raise told from None
         if self.rest is not None:
             self.rest.do(self.work)
 

@@ -168,7 +168,7 @@ def calls_with_timeouts(rank, n):
         lambda group: group.barrier(timeout=short).wait(),
         lambda group: group.allreduce(ones, timeout=short).wait(),
         lambda group: group.allreduce(ones, dist.ReduceOp.MAX, short).wait(),
-        lambda group: group.allgather([torch.ones(3)] * n, ones, timeout=short).wait(),
+        lambda group: group.allgather([torch.ones(3) for _ in range(n)], ones, timeout=short).wait(),
         lambda group: backend_of(group).broadcast([ones], 1, timeout=short).wait(),
     ):
         group = dist.new_group(timeout=datetime.timedelta(seconds=30))

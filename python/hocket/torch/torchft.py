@@ -1,0 +1,96 @@
+"""A process group for torchft, whose replicas come and go while a model trains.
+
+>>> from hocket.torch.torchft import ProcessGroupHocket
+>>> manager = torchft.Manager(pg=ProcessGroupHocket(), ...)
+"""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import timedelta
+from typing import Optional
+
+import torch
+from torch.distributed import ProcessGroup, Store
+
+import hocket
+
+try:
+    from torchft.process_group import ProcessGroupWrapper
+except ImportError as error:
+    raise ImportError(
+        f"hocket.torch.torchft needs torchft, which cannot be imported: {error}. Install it (pip "
+        "install torchft), or use dist._reconfigure with hocket.torch"
+    ) from error
+
+from ._backend import HocketBackend
+from ._group import HocketGroup
+from ._meeting import Place
+from ._streams import failure_of
+from ._texts import in_front
+from ._whole import WholeBackend
+
+
+class ProcessGroupHocket(ProcessGroupWrapper):  # type: ignore[misc, unused-ignore]
+    """torchft's interface of a process group, over hocket, for CPU and CUDA tensors.
+
+    A resource, as torchft's own. `configure` makes a new communicator of the ranks that meet at its
+    address. `abort` ends the calls of all ranks, and may come from another thread. A rank that dies
+    ends them, too, within milliseconds; torchft then calls `configure` again.
+
+    Parameters
+    ----------
+    timeout : timedelta
+        Limit of `configure`, and of each call.
+    """
+
+    def __init__(self, timeout: timedelta = timedelta(seconds=60)) -> None:
+        super().__init__(timeout)
+        self._backend: Optional[HocketBackend] = None
+
+    def _create_pg(self, store: Store, rank: int, world_size: int) -> ProcessGroup:
+        self._close()
+        name = "torchft's group"
+        if self._quorum_id is not None:
+            name += f" of quorum {self._quorum_id}"
+        place = Place(store, self._timeout, name)
+        try:
+            comm = place.meet(rank, world_size)
+        except hocket.RendezvousError as error:
+            raise in_front("Socket Timeout", error) from None
+        if issubclass(HocketBackend, ProcessGroup):  # in older PyTorch
+            self._backend = group = WholeBackend(comm, name, place)
+            return group
+        self._backend = backend = HocketBackend(comm, name, place)
+        devices = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
+        return HocketGroup.assemble(store, backend, devices, {})
+
+    def _close(self) -> None:
+        """Let go of the communicator before; its calls have ended by `abort`."""
+        backend, self._backend = self._backend, None
+        if backend is not None:
+            backend.has_raised()
+            with contextlib.suppress(hocket.Error):
+                backend.shutdown()
+
+    def shutdown(self) -> None:
+        """Wait for this rank's calls, and leave the group."""
+        super().shutdown()
+        self._close()
+
+    def errored(self) -> Optional[Exception]:
+        """The error that ended the group, after which it has to be configured anew."""
+        backend = self._backend
+        error = None if backend is None else failure_of(backend.communicator)
+        return None if error is None else in_front("aborted", error)
+
+    def set_timeout(self, timeout: timedelta) -> None:
+        """Set the limit of `configure` and of later calls."""
+        super().set_timeout(timeout)
+        if self._backend is not None:
+            self._backend.set_timeout(timeout)
+
+    def getBackendName(self) -> str:  # noqa: N802: PyTorch's name
+        """"torchft-hocket"."""
+        return "torchft-hocket"
+
