@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import contextlib
 from datetime import timedelta
-from typing import Optional
+from typing import Any, Optional
 
 import torch
 from torch.distributed import ProcessGroup, Store
+from torch._C._distributed_c10d import Work
 
 import hocket
 
@@ -29,6 +30,49 @@ from ._meeting import Place
 from ._streams import failure_of
 from ._texts import in_front
 from ._whole import WholeBackend
+
+
+class Told(Work):  # type: ignore[misc, unused-ignore]
+    """A call whose error is told by its future and by `ProcessGroupHocket.errored`, not by `wait`.
+
+    torchft 0.2 needs this of all_reduce: the hook by which its DDP adds gradients up fails if `wait`
+    raises, over gloo too. With NCCL `wait` does not raise either.
+    """
+
+    def __init__(self, work: Optional[Work], error: Optional[hocket.Error] = None) -> None:
+        super().__init__()
+        self._work = work  # None if the call could not be started
+        self._error = error
+
+    def wait(self, timeout: Optional[timedelta] = None) -> bool:
+        """Returns when the call has ended: True if it has ended well."""
+        if self._work is None:
+            return False
+        try:
+            return bool(self._work.wait() if timeout is None else self._work.wait(timeout))
+        except hocket.Error as error:
+            self._error = error
+            return False
+
+    def is_completed(self) -> bool:
+        """True if it has ended."""
+        return self._work is None or self._work.is_completed()
+
+    def is_success(self) -> bool:
+        """True if it has ended well."""
+        return self._work is not None and self._work.is_success()
+
+    def exception(self) -> Optional[BaseException]:
+        """The error of a call that has ended."""
+        return self._error if self._work is None else self._work.exception()
+
+    def get_future(self) -> Any:
+        """A future that has the result or the error."""
+        if self._work is not None:
+            return self._work.get_future()
+        future: Any = torch.futures.Future()
+        future.set_exception(self._error)
+        return future
 
 
 class ProcessGroupHocket(ProcessGroupWrapper):  # type: ignore[misc, unused-ignore]
@@ -94,3 +138,11 @@ class ProcessGroupHocket(ProcessGroupWrapper):  # type: ignore[misc, unused-igno
         """"torchft-hocket"."""
         return "torchft-hocket"
 
+    def allreduce(self, tensors: list[torch.Tensor], opts: object) -> Work:
+        """See ``dist.all_reduce``. Its handle's `wait` returns False instead of raising: see `Told`."""
+        try:
+            return Told(super().allreduce(tensors, opts))
+        except hocket.InvalidArgument:
+            raise
+        except hocket.Error as error:
+            return Told(None, error)

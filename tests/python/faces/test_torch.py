@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -229,6 +230,14 @@ def test_training_with_uneven_work_goes_as_with_gloo(tmp_path):
 
 def test_compiled_modules_train_as_others(tmp_path):
     run("compiled", 2, tmp_path)
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="inductor compiles by g++")
+def test_inductor_compiles_a_model_of_ddp(tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(cache := tmp_path / "cache"))
+    monkeypatch.setenv("TORCHINDUCTOR_COMPILE_THREADS", "1")
+    run("inductor", 2, tmp_path)
+    assert any(cache.rglob("*.so"))  # it has compiled something
 
 
 def test_beside_another_backend(tmp_path):

@@ -480,6 +480,26 @@ def compiled(rank, n):
     check(graph(torch.full((3,), float(rank))), torch.full((3 * n,), n * (n - 1.0) + 1))
 
 
+def inductor(rank, n):
+    """A DDP whose model inductor compiles trains as one that is not compiled."""
+    torch.set_num_threads(1)
+    losses = []
+    for compile_it in (False, True):
+        torch.manual_seed(5)
+        layers = torch.nn.Sequential(torch.nn.Linear(16, 600), torch.nn.GELU(), torch.nn.Linear(600, 4))
+        if compile_it:
+            layers.compile(backend="inductor")
+        model = torch.nn.parallel.DistributedDataParallel(layers)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for step in range(3):
+            loss = model(values(rank + n * step, 8, 16) / 100).pow(2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.detach())
+    torch.testing.assert_close(losses[3:], losses[:3])
+
+
 def both_devices(rank, n):
     x = torch.full((2,), float(rank))
     dist.all_reduce(x)
