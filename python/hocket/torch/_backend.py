@@ -142,12 +142,15 @@ class HocketBackend(Membership, Base):  # type: ignore[misc]
         `options`, or the timeout itself in older PyTorch.
         """
         timeout = options if isinstance(options, timedelta) else getattr(options, "timeout", None)
-        if timeout == timedelta(0):  # whoever is there already; hocket has no limit of zero
+        has_time = timeout != timedelta(0)
+        if not has_time:  # whoever is there already; hocket has no limit of zero
             timeout = _SHORTEST
         try:
             self._comm.barrier(_given(timeout))
         except hocket.DeadlineExceeded as error:
-            raise late_monitored_barrier(error, self._comm.rank, wait_all_ranks) from None
+            raise late_monitored_barrier(
+                error, self._comm.rank, wait_all_ranks, has_time
+            ) from None
 
     def set_timeout(self, timeout: timedelta) -> None:
         """The deadline of later calls."""

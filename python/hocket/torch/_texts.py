@@ -33,9 +33,9 @@ def late_barrier(error: hocket.DeadlineExceeded) -> hocket.DeadlineExceeded:
 
 
 def late_monitored_barrier(
-    error: hocket.DeadlineExceeded, rank: int, waits_for_all: bool
+    error: hocket.DeadlineExceeded, rank: int, waits_for_all: bool, has_time: bool
 ) -> hocket.DeadlineExceeded:
-    """The error of ``dist.monitored_barrier``: rank 0 tells who is missing."""
+    """The error of ``dist.monitored_barrier``: rank 0 tells who is missing, and whether it waited."""
     if rank != 0:
         words = (
             f"Rank {rank} successfully reached monitoredBarrier, but received errors while waiting "
@@ -48,6 +48,8 @@ def late_monitored_barrier(
         words = f"Ranks {missing} failed to pass monitoredBarrier"
     else:
         words = f"Rank {error.missing[0]} failed to pass monitoredBarrier"
+    if rank == 0 and not has_time and error.missing:
+        words += ": Rank 0 timed out in monitoredBarrier"
     return in_front(words, error)
 
 
