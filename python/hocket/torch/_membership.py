@@ -166,7 +166,7 @@ class Membership(Straight):
         if not self.is_movable:
             raise hocket.InvalidArgument(
                 "the group's members are fixed; make it with enable_reconfigure=True, which PyTorch "
-                "2.15 has: dist.init_process_group(\"hocket\", enable_reconfigure=True)"
+                "has since 2.14: dist.init_process_group(\"hocket\", enable_reconfigure=True)"
             )
 
     def _rank_among(self, handles: list[str]) -> int:
