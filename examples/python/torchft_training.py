@@ -2,9 +2,10 @@
 
     python examples/python/torchft_training.py --replicas 3 --kills 10
 
-Each replica is a process. One after another is killed without warning and started anew. The others go
-on without it, and it takes the model's state from them. All replicas have the same batch at a step,
-so the losses are those of a training without torchft, whoever is there. Needs PyTorch and torchft.
+Each replica is a process. One after another is killed without warning and started anew. The others
+go on without it, and it takes the model's state from them. All replicas have the same batch at a
+step, so the losses are those of a training without torchft, whoever is there. Needs PyTorch and
+torchft.
 """
 
 from __future__ import annotations
@@ -122,7 +123,8 @@ class Replicas:
                 process, _ = self.running.pop(pipes[pipe])
                 process.join()
                 if process.exitcode != 0:
-                    raise SystemExit(f"replica {pipes[pipe]} ended with {process.exitcode}") from None
+                    told = f"replica {pipes[pipe]} ended with {process.exitcode}"
+                    raise SystemExit(told) from None
 
     def kill(self, number: int) -> None:
         process, pipe = self.running.pop(number)
@@ -166,8 +168,8 @@ def main() -> None:
             replicas.end_at(max(made) + 20)
     took = time.monotonic() - began
     lighthouse.shutdown()
-    print(f"{len(made)} steps, {how.kills} replicas killed, {took:.1f} s; losses {wanted[0]:.4f} to "
-          f"{wanted[-1]:.4f}, at most {differ:.2g} from those without torchft")
+    print(f"{len(made)} steps, {how.kills} replicas killed, {took:.1f} s; losses {wanted[0]:.4f} "
+          f"to {wanted[-1]:.4f}, at most {differ:.2g} from those without torchft")
     if sorted(made) != list(range(len(made))) or differ > 1e-6:
         raise SystemExit("the training differs from one without faults")
 

@@ -20,8 +20,9 @@ def _awaited(store: Any, key: str, timeout: timedelta, writer: str) -> bytes:
         store.wait([key], timeout)
     except RuntimeError as error:  # of whichever store it is
         raise hocket.RendezvousError(
-            f"{writer} has not come within {timeout.total_seconds():g} s, or the store has ended; see "
-            f"its own output, or give a longer timeout. The store says: {str(error).splitlines()[0]}"
+            f"{writer} has not come within {timeout.total_seconds():g} s, or the store has ended; "
+            "see its own output, or give a longer timeout. The store says: "
+            + str(error).partition("\n")[0]
         ) from error
     return bytes(store.get(key))
 
@@ -96,11 +97,11 @@ class StoreBootstrap(hocket.Bootstrap):
         key = self._next("all_reduce")
         self._store.set(f"{key}/{self._rank}", values.tobytes())
         every = [
-            np.frombuffer(_awaited(self._store, f"{key}/{rank}", self._timeout, f"rank {rank}"), "int64")
+            _awaited(self._store, f"{key}/{rank}", self._timeout, f"rank {rank}")
             for rank in range(self._size)
         ]
         fold = {"sum": np.add, "min": np.minimum, "max": np.maximum}[op]
-        values[:] = fold.reduce(every)
+        values[:] = fold.reduce([np.frombuffer(sent, "int64") for sent in every])
 
     def _next(self, call: str) -> str:
         self._calls += 1
@@ -118,7 +119,9 @@ class Place(NamedTuple):
     timeout: timedelta
     name: str  # of the group, in errors
 
-    def meet(self, rank: int, size: int, timeout: Any = None, under: str = "") -> hocket.Communicator:
+    def meet(
+        self, rank: int, size: int, timeout: Any = None, under: str = ""
+    ) -> hocket.Communicator:
         """The communicator of `size` ranks that meet here; each gives its own rank.
 
         `under` keeps several meetings apart. Ranks that failed to meet may try again.

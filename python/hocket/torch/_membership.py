@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, NoReturn, Optional
 
-import torch.distributed as dist
 from torch._C import _distributed_c10d
+from torch._C._distributed_c10d import PrefixStore
 
 import hocket
 
@@ -54,8 +54,8 @@ class Unformed:
 
         def call(*_: Any, **__: Any) -> NoReturn:
             raise hocket.RendezvousError(
-                f"{self.name} has no members yet, as it was made with enable_reconfigure=True; call "
-                "dist._reconfigure(uuid, handles) first, on all members"
+                f"{self.name} has no members yet, as it was made with enable_reconfigure=True; "
+                "call dist._reconfigure(uuid, handles) first, on all members"
             )
 
         return call
@@ -100,15 +100,15 @@ class Membership(Straight):
     def reconfigure(self, opts: Any) -> Finished:
         """``dist._reconfigure``: go on as the group of the processes in `opts.handles`.
 
-        Called by all of them, and by nobody else. A list gives the ranks by position; a set has them
-        in the order of the handles. If the call fails, the group is as before, and a call with
-        another uuid may follow.
+        Called by all of them, and by nobody else. A list gives the ranks by position; a set has
+        them in the order of the handles. If the call fails, the group is as before, and a call
+        with another uuid may follow.
 
         Raises
         ------
         InvalidArgument
-            The uuid was used before, or the handles are none, twice the same, foreign, or without
-            this process's own.
+            The uuid was used before, or the handles are twice the same, foreign, or without this
+            process's own.
         RendezvousError
             Somebody has not come within the timeout, or died meanwhile; the message says who.
         """
@@ -117,8 +117,8 @@ class Membership(Straight):
         rank = self._rank_among(handles)
         if opts.uuid in self._uuids:
             raise hocket.InvalidArgument(
-                f"uuid {opts.uuid} was already used by this group; give a fresh one, the same on all "
-                "members"
+                f"uuid {opts.uuid} was already used by this group; give a fresh one, the same on "
+                "all members"
             )
         self._uuids.add(opts.uuid)
         self._move(rank, len(handles), opts.timeout, f"reconfigure/{opts.uuid}")
@@ -143,8 +143,8 @@ class Membership(Straight):
         under = "shrink/" + "-".join(map(str, left))
         comm = self._place.meet(left.index(self.rank()), len(left), timeout, under)
         self.has_raised()  # PyTorch destroys this group now, which others may have left
-        store = dist.PrefixStore(under, self._place.store)
-        smaller = type(self)(comm, self._called, self._place._replace(store=store))  # type: ignore[call-arg]
+        place = self._place._replace(store=PrefixStore(under, self._place.store))
+        smaller = type(self)(comm, self._called, place)
         smaller.devices = self.devices
         return smaller
 
@@ -165,8 +165,8 @@ class Membership(Straight):
     def _require_movable(self) -> None:
         if not self.is_movable:
             raise hocket.InvalidArgument(
-                "the group's members are fixed; make it with enable_reconfigure=True, which PyTorch "
-                "has since 2.14: dist.init_process_group(\"hocket\", enable_reconfigure=True)"
+                "the group's members are fixed; make it with enable_reconfigure=True, which "
+                "PyTorch has since 2.14: dist.init_process_group(\"hocket\", enable_reconfigure=True)"
             )
 
     def _rank_among(self, handles: list[str]) -> int:
@@ -175,13 +175,13 @@ class Membership(Straight):
         for place, handle in enumerate(handles):
             if not handle.startswith("hocket:"):
                 raise hocket.InvalidArgument(
-                    f"handles[{place}] is {handle!r}, expected one of dist._get_reconfigure_handle() "
-                    "on a group of hocket"
+                    f"handles[{place}] is {handle!r}, expected one of "
+                    "dist._get_reconfigure_handle() on a group of hocket"
                 )
         if self._handle not in handles:
             raise hocket.InvalidArgument(
-                f"this process's own handle is not among the {len(handles)} handles; only members of "
-                "the next group call _reconfigure"
+                f"this process's own handle is not among the {len(handles)} handles; only members "
+                "of the next group call _reconfigure"
             )
         return handles.index(self._handle)
 

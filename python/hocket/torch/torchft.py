@@ -11,8 +11,7 @@ from datetime import timedelta
 from typing import Any, Optional
 
 import torch
-from torch.distributed import ProcessGroup, Store
-from torch._C._distributed_c10d import Work
+from torch._C._distributed_c10d import ProcessGroup, Store, Work
 
 import hocket
 
@@ -33,7 +32,7 @@ from ._whole import WholeBackend
 
 
 class Told(Work):  # type: ignore[misc, unused-ignore]
-    """A call whose error is told by its future and by `ProcessGroupHocket.errored`, not by `wait`.
+    """A call whose error its future and `ProcessGroupHocket.errored` tell, and not `wait`.
 
     torchft 0.2 needs this of all_reduce: the hook by which its DDP adds gradients up fails if `wait`
     raises, over gloo too. With NCCL `wait` does not raise either.
@@ -139,7 +138,7 @@ class ProcessGroupHocket(ProcessGroupWrapper):  # type: ignore[misc, unused-igno
         return "torchft-hocket"
 
     def allreduce(self, tensors: list[torch.Tensor], opts: object) -> Work:
-        """See ``dist.all_reduce``. Its handle's `wait` returns False instead of raising: see `Told`."""
+        """See ``dist.all_reduce``. Its handle's `wait` returns False if it fails: see `Told`."""
         try:
             return Told(super().allreduce(tensors, opts))
         except hocket.InvalidArgument:

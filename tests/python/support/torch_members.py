@@ -1,5 +1,6 @@
-"""Programs of changing groups for the ranks of test_torch_members.py: ``python torch_members.py NAME
-RANK SIZE FILE``."""
+"""Programs of changing groups for the ranks of test_torch_members.py: ``python torch_members.py
+NAME RANK SIZE FILE``.
+"""
 
 import os
 import signal
@@ -69,7 +70,7 @@ def grow_and_shrink(store, rank, n):
     members = [0, 2, 3]
     dist._reconfigure(3, handles_of(store, "c", rank, members)).wait()
     check(members)
-    dist._reconfigure(4, set(handles_of(store, "d", rank, members))).wait()  # the same, in any order
+    dist._reconfigure(4, set(handles_of(store, "d", rank, members))).wait()  # in any order
     places = [None] * 3
     dist.all_gather_object(places, rank)
     assert sorted(places) == members and places[dist.get_rank()] == rank
