@@ -64,7 +64,7 @@ def test_replicas_are_killed_and_the_losses_stay():
     environment = {
         **os.environ, "PYTHONPATH": str(Path(hocket.__file__).parent.parent), "OMP_NUM_THREADS": "1"
     }
-    program = ROOT / "examples" / "python" / "torchft_training.py"
+    program = ROOT / "examples" / "torchft_training.py"
     command = [sys.executable, program, "--replicas", "2", "--kills", "1"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=55)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]

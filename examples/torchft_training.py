@@ -1,6 +1,6 @@
 """A model trains by torchft over hocket while its replicas are killed, and loses nothing.
 
-    python examples/python/torchft_training.py --replicas 3 --kills 10
+    python examples/torchft_training.py --replicas 3 --kills 10
 
 Each replica is a process. One after another is killed without warning and started anew. The others
 go on without it, and it takes the model's state from them. All replicas have the same batch at a
