@@ -14,8 +14,8 @@
 #include "interfaces/cli/hosts/host_connection.h"
 #include "interfaces/cli/hosts/host_list.h"
 #include "interfaces/cli/hosts/remote_command.h"
-#include "interfaces/cli/run/head_link.h"
-#include "interfaces/cli/run/hosts_outcome.h"
+#include "interfaces/cli/run/over_hosts/head_link.h"
+#include "interfaces/cli/run/over_hosts/outcome.h"
 
 namespace hocket::cli {
 namespace {

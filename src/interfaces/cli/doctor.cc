@@ -13,7 +13,7 @@
 #include "interfaces/cli/mpi_libraries.h"
 #include "interfaces/cli/report.h"
 #include "interfaces/cli/run/environment_block.h"
-#include "interfaces/cli/run/hosts_options.h"
+#include "interfaces/cli/run/over_hosts/options.h"
 
 namespace hocket::cli {
 namespace {

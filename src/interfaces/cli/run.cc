@@ -4,10 +4,10 @@
 #include <memory>
 
 #include "interfaces/cli/commands.h"
-#include "interfaces/cli/run/hosts_options.h"
 #include "interfaces/cli/run/job_plan.h"
 #include "interfaces/cli/run/launcher.h"
 #include "interfaces/cli/run/meeting.h"
+#include "interfaces/cli/run/over_hosts/options.h"
 
 namespace hocket::cli {
 namespace {

@@ -8,10 +8,10 @@
 #include <string_view>
 
 #include "hocket/store.h"
-#include "interfaces/cli/run/head_link.h"
 #include "interfaces/cli/run/job_output.h"
 #include "interfaces/cli/run/launch_plan.h"
 #include "interfaces/cli/run/launcher.h"
+#include "interfaces/cli/run/over_hosts/head_link.h"
 
 namespace hocket::cli {
 

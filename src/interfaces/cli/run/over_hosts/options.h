@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "interfaces/cli/run/hosts_job.h"
 #include "interfaces/cli/run/launcher.h"
+#include "interfaces/cli/run/over_hosts/job.h"
 
 namespace CLI {
 class App;

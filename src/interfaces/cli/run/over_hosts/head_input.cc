@@ -1,4 +1,4 @@
-#include "interfaces/cli/run/head_input.h"
+#include "interfaces/cli/run/over_hosts/head_input.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "interfaces/cli/run/hosts_options.h"
+#include "interfaces/cli/run/over_hosts/options.h"
 
 #include <fmt/format.h>
 

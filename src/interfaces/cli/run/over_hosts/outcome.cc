@@ -1,4 +1,4 @@
-#include "interfaces/cli/run/hosts_outcome.h"
+#include "interfaces/cli/run/over_hosts/outcome.h"
 
 #include <algorithm>
 #include <utility>

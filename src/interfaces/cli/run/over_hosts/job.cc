@@ -1,4 +1,4 @@
-#include "interfaces/cli/run/hosts_job.h"
+#include "interfaces/cli/run/over_hosts/job.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -19,12 +19,12 @@
 #include "interfaces/cli/hosts/host_connection.h"
 #include "interfaces/cli/hosts/unreachable.h"
 #include "interfaces/cli/run/environment_block.h"
-#include "interfaces/cli/run/head_input.h"
-#include "interfaces/cli/run/hosts_outcome.h"
 #include "interfaces/cli/run/job_output.h"
 #include "interfaces/cli/run/job_plan.h"
 #include "interfaces/cli/run/job_state.h"
 #include "interfaces/cli/run/launcher.h"
+#include "interfaces/cli/run/over_hosts/head_input.h"
+#include "interfaces/cli/run/over_hosts/outcome.h"
 
 namespace hocket::cli {
 namespace {

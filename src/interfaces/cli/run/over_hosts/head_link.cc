@@ -1,4 +1,4 @@
-#include "interfaces/cli/run/head_link.h"
+#include "interfaces/cli/run/over_hosts/head_link.h"
 
 #include <unistd.h>
 
