@@ -53,16 +53,17 @@ class Member:
         self.send("request", number, *request)
         return answers.get()
 
-    @contextlib.contextmanager
-    def interruptible(self) -> Any:
+    def interruptible(self) -> Member:
         """Raise KeyboardInterrupt on an interrupt within the context; elsewhere interrupts are
         ignored.
         """
+        return self
+
+    def __enter__(self) -> None:
         self._may_interrupt = True
-        try:
-            yield
-        finally:
-            self._may_interrupt = False
+
+    def __exit__(self, *_: object) -> None:
+        self._may_interrupt = False
 
     def run(self) -> None:
         """Run tasks until the process that started this one is gone."""

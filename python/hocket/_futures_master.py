@@ -11,7 +11,22 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, Optional
 
-from ._futures_wire import BYE, FAILURE, FUNCTION, STOP, Incoming, Packer, send
+from ._futures_wire import (
+    BATCH_BYTES,
+    BYE,
+    ELSEWHERE,
+    FAILURE,
+    FUNCTION,
+    NEWS,
+    STOP,
+    Incoming,
+    Ledger,
+    Packer,
+    batch_of,
+    content_of,
+    kind_of,
+    send,
+)
 from ._futures_worker import KEPT_FUNCTIONS
 from ._hocket import Communicator, Work, _Endings
 from ._spawn import Failure, RankError
@@ -22,6 +37,12 @@ from .grid import NULL_RANK
 _WORKER = 1
 # A key of `_Endings` that is no worker's.
 _WAKE = 0
+# A batch is expected to take no longer. It is as short as it can be with little loss.
+_BATCH_SECONDS = 0.001
+# A batch leaves as much to each worker, so that all end together.
+_SHARES = 2
+_MOST_NAMES = 1000
+_LATEST_COUNTS = 0.3
 
 
 class BrokenExecutor(concurrent.futures.BrokenExecutor, Error):
@@ -39,7 +60,7 @@ class Function:
 class Task:
     """A task, until its future has its outcome."""
 
-    __slots__ = ("attempts", "function", "future", "messages", "text")
+    __slots__ = ("attempts", "function", "future", "has_begun", "messages", "text")
 
     def __init__(self, text: str, messages: list[Any], function: Optional[Function]) -> None:
         self.future: Future[Any] = Future()
@@ -47,10 +68,13 @@ class Task:
         self.messages = messages
         self.function = function
         self.attempts = 0
+        self.has_begun = False
 
     def may_begin(self) -> bool:
         """False if it has been cancelled. Otherwise it can be cancelled no longer."""
-        return self.attempts > 0 or self.future.set_running_or_notify_cancel()
+        if not self.has_begun:
+            self.has_begun = self.future.set_running_or_notify_cancel()
+        return self.has_begun
 
 
 class Worker:
@@ -60,32 +84,69 @@ class Worker:
         self.rank = rank
         self.comm = comm
         self.incoming = Incoming(comm, _WORKER)
-        self.task: Optional[Task] = None
+        self.tasks: collections.deque[Task] = collections.deque()  # those that it has, in order
+        self.ledger = Ledger.of(comm, _WORKER)
+        self.has_batch = False
+        self._elsewhere: collections.deque[Task] = collections.deque()  # ended; not in the ledger
         self._functions = [0] * KEPT_FUNCTIONS  # numbers of those that it has
         self._sends: list[Work] = []
 
-    def give(self, task: Task) -> None:
-        """Send it a task. If it has died, the receive from it says so."""
-        self.task = task
-        task.attempts += 1
-        try:
-            if task.function is not None:
-                number = task.function.number
+    def give(self, tasks: list[Task]) -> None:
+        """Send it tasks: a batch, or one. If it has died, the receive from it says so."""
+        self.tasks.extend(tasks)
+        for task in tasks:
+            task.attempts += 1
+        messages = tasks[0].messages
+        if self.ledger is not None and len(messages) == 1:
+            self.has_batch = True
+            self.ledger.restart()
+            messages = batch_of([task.messages[0] for task in tasks])
+        with contextlib.suppress(Error):
+            function = tasks[0].function
+            if function is not None:
+                number = function.number
                 if self._functions[number % KEPT_FUNCTIONS] != number:
                     self._functions[number % KEPT_FUNCTIONS] = number
-                    self._sends += send(self.comm, task.function.messages, _WORKER)
-            self._sends += send(self.comm, task.messages, _WORKER)
-        except Error:
-            pass
+                    self._sends += send(self.comm, function.messages, _WORKER)
+            self._sends += send(self.comm, messages, _WORKER)
 
-    def take_back(self) -> Optional[Task]:
-        """The task whose outcome has come."""
-        task, self.task = self.task, None
+    def take(self) -> Optional[Task]:
+        """The task whose outcome has come as a message."""
         for work in self._sends:
             with contextlib.suppress(Error):  # the next receive says so
                 work.synchronize()
         self._sends.clear()
-        return task
+        if self._elsewhere:
+            return self._elsewhere.popleft()
+        return self.tasks.popleft() if self.tasks else None
+
+    def read(self) -> list[tuple[Task, Any, float]]:
+        """The tasks whose outcomes the ledger has since the last call, the outcomes and seconds."""
+        found = []
+        if self.has_batch:
+            assert self.ledger is not None
+            for message, seconds in self.ledger.read():
+                task = self.tasks.popleft()
+                if kind_of(message) == ELSEWHERE:
+                    self._elsewhere.append(task)
+                else:
+                    found.append((task, message, seconds))
+        return found
+
+    def lose(self) -> list[Task]:
+        """Those of its tasks that are lost, as it has died. The others, in `tasks`, have not begun.
+
+        `read` comes first.
+        """
+        lost = list(self._elsewhere)
+        has_begun = not self.has_batch or (
+            self.ledger is not None and self.ledger.begun > self.ledger.ended
+        )
+        if self.tasks and has_begun:
+            lost.append(self.tasks.popleft())
+        for task in self.tasks:
+            task.attempts -= 1
+        return lost
 
     def stop(self, packer: Packer) -> None:
         """Tell it to stop."""
@@ -93,11 +154,30 @@ class Worker:
             send(self.comm, packer.pack(STOP, None), _WORKER)
 
 
+class Times:
+    """How long tasks have taken, by the names of what they call. A value."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[str, float] = {}
+
+    def add(self, text: str, seconds: float) -> None:
+        """A task has taken so long. One that took longer than expected counts in full."""
+        before = self._seconds.get(text, 0.0)
+        if len(self._seconds) >= _MOST_NAMES:
+            self._seconds.clear()
+        self._seconds[text] = max(seconds, before + _LATEST_COUNTS * (seconds - before))
+
+    def of(self, task: Task) -> float:
+        """What to expect of a task."""
+        return self._seconds.get(task.text, float("inf"))
+
+
 class Master:
     """Hands tasks to workers, and their outcomes to futures. A resource; any thread.
 
-    Each worker has one task at a time, so that tasks of uneven length are balanced. A thread waits
-    for all workers at once. It ends when `close` has been called and all tasks have ended.
+    A worker has one task at a time, or a batch of short ones, so that tasks of uneven length are
+    balanced. A thread waits for all workers at once. It ends when `close` has been called and all
+    tasks have ended.
 
     Parameters
     ----------
@@ -127,6 +207,7 @@ class Master:
         self._queue: collections.deque[Task] = collections.deque()
         self._workers = {rank: Worker(rank, comm) for rank, comm in pairs.items()}
         self._idle: list[Worker] = []
+        self._times = Times()
         self._broken: Optional[BrokenExecutor] = None
         self._is_closing = False
         self._endings = _Endings()
@@ -147,7 +228,7 @@ class Master:
     def busy_ranks(self) -> list[int]:
         """The workers that are at a task."""
         with self._lock:
-            return [rank for rank, worker in self._workers.items() if worker.task is not None]
+            return [rank for rank, worker in self._workers.items() if worker.tasks]
 
     def submit(self, task: Task) -> None:
         """Hand out a task, as soon as a worker is idle."""
@@ -156,11 +237,9 @@ class Master:
                 raise self._broken
             if self._is_closing:
                 raise InvalidArgument("cannot schedule new futures after shutdown")
-            if self._idle and not self._queue:
-                if task.may_begin():
-                    self._idle.pop().give(task)
-            else:
-                self._queue.append(task)
+            self._queue.append(task)
+            if self._idle:
+                self._occupy(self._idle.pop())
 
     def cancel_pending(self) -> None:
         """Cancel all tasks that no worker has."""
@@ -224,15 +303,54 @@ class Master:
         except Error as failure:
             self._lose(worker, failure)
             return
-        value, error = _value_of(worker.incoming, kind)
+        if kind == NEWS:
+            self._hear(worker)
+        else:
+            self._take(worker, kind)
+
+    def _hear(self, worker: Worker) -> None:
+        """A worker has ended some tasks of its batch, or gives some back."""
+        back, is_last = worker.incoming.value()
+        outcomes = self._read(worker)
+        try:
+            with self._lock:
+                self._queue.extendleft(self._returned(worker, back))
+                worker.has_batch = not is_last
+                self._await(worker)
+                if is_last:
+                    self._occupy(worker)
+                self._occupy_idle()
+        except Error as failure:
+            self._lose(worker, failure)
+        for task, value, error in outcomes:
+            _complete(task, value, error)
+
+    def _read(self, worker: Worker) -> list[tuple[Task, Any, Optional[BaseException]]]:
+        outcomes = []
+        for task, message, seconds in worker.read():
+            self._times.add(task.text, seconds)
+            outcomes.append((task, *_value_of(kind_of(message), content_of(message))))
+        return outcomes
+
+    def _returned(self, worker: Worker, count: int) -> list[Task]:
+        """The tasks that a worker gives back, the last one first."""
+        returned = [worker.tasks.pop() for _ in range(count)]
+        for task in returned:
+            task.attempts -= 1
+        return returned
+
+    def _take(self, worker: Worker, kind: int) -> None:
+        """The outcome of one task has come, or the initializer's."""
+        value, error = _value_of(kind, *worker.incoming.parts())
         task, failed = None, []
         try:
             with self._lock:
-                task = worker.take_back()
+                task = worker.take()
                 if task is None and error is not None:
                     failed = self._break(f"the initializer of rank {worker.rank} failed", error)
                 self._await(worker)
-                self._occupy(worker)
+                if not worker.has_batch:
+                    self._occupy(worker)
         except Error as failure:
             self._lose(worker, failure)
         if task is not None:
@@ -240,41 +358,65 @@ class Master:
         self._fail(failed)
 
     def _occupy(self, worker: Worker) -> None:
-        while self._queue:
-            task = self._queue.popleft()
+        tasks = self._next_tasks(worker)
+        if tasks:
+            worker.give(tasks)
+        else:
+            self._idle.append(worker)
+
+    def _occupy_idle(self) -> None:
+        while self._queue and self._idle:
+            self._occupy(self._idle.pop())
+
+    def _next_tasks(self, worker: Worker) -> list[Task]:
+        """A task, or some short ones, of the same function if it travels by itself."""
+        tasks: list[Task] = []
+        most = max(1, len(self._queue) // (_SHARES * len(self._workers)))
+        seconds, size = 0.0, 0
+        while self._queue and len(tasks) < most:
+            task = self._queue[0]
+            if tasks and (len(task.messages) > 1 or task.function is not tasks[0].function):
+                break
+            seconds += self._times.of(task)
+            size += len(task.messages[0])
+            if tasks and (seconds > _BATCH_SECONDS or size > BATCH_BYTES):
+                break
+            self._queue.popleft()
             if task.may_begin():
-                worker.give(task)
-                return
-        self._idle.append(worker)
+                tasks.append(task)
+            if len(task.messages) > 1 or worker.ledger is None:
+                break
+        return tasks
 
     def _lose(self, worker: Worker, failure: Error) -> None:
-        error = self._loss(worker, failure)
+        how = self._how_it_ended(worker.rank, failure)
+        outcomes = self._read(worker)
         with self._lock:
-            task, worker.task = worker.task, None
+            lost = worker.lose()
+            error = self._loss(worker, failure, how, lost[0] if lost else None)
+            again = [task for task in lost if task.attempts <= self._retries]
+            self._queue.extendleft(reversed([*again, *worker.tasks]))
             del self._workers[worker.rank]
             if worker in self._idle:
                 self._idle.remove(worker)
-            if task is not None and task.attempts <= self._retries:
-                self._queue.appendleft(task)
-                task = None
-                if self._idle:
-                    self._occupy(self._idle.pop())
+            self._occupy_idle()
             failed = [] if self._workers else self._break("no worker is left", error)
         worker.comm.close()
-        if task is not None:
-            _complete(task, None, error)
+        for task in lost:
+            if task not in again:
+                outcomes.append((task, None, self._loss(worker, failure, how, task)))
+        for task, value, told in outcomes:
+            _complete(task, value, told)
         self._fail(failed)
 
-    def _loss(self, worker: Worker, failure: Error) -> PeerDied:
+    def _loss(self, worker: Worker, failure: Error, how: str, task: Optional[Task]) -> PeerDied:
         at = ""
-        if worker.task is not None:
-            task = worker.task
+        if task is not None:
             at = f" while it ran {task.text}"
             if task.attempts > 1:
                 at += f" for the {task.attempts}. time"
             elif self._retries == 0:
                 at += "; Executor(..., retries=1) runs such a task again, on another worker"
-        how = self._how_it_ended(worker.rank, failure)
         pid = getattr(failure, "pid", -1)
         error = PeerDied(f"worker rank {worker.rank} (pid {pid}) {how}{at}")
         error.rank, error.pid, error.signal = worker.rank, pid, getattr(failure, "signal", 0)
@@ -314,10 +456,12 @@ def _complete(task: Task, value: Any, error: Optional[BaseException]) -> None:
         task.future.set_exception(error)
 
 
-def _value_of(incoming: Incoming, kind: int) -> tuple[Any, Optional[BaseException]]:
+def _value_of(
+    kind: int, content: Any, arrays: Optional[list[Any]] = None
+) -> tuple[Any, Optional[BaseException]]:
     """A result, or an exception: the task's, or that of loading the result."""
     try:
-        value = incoming.value()
+        value = pickle.loads(content, buffers=arrays)
         if kind != FAILURE:
             return value, None
         failure: Failure = pickle.loads(value)

@@ -5,14 +5,15 @@ they travel as messages of their own, from where they lie into new memory.
 
     opening, 4096 bytes at most             then, as far as there are any
     | kind, counts | sizes | the pickle |   | a longer pickle | array | array | ...
+
+Small tasks travel in batches: their pickles, one behind the other, in one opening. The worker
+writes their outcomes into a `Ledger`, memory that both sides see, and tells of several at once.
 """
 
 from __future__ import annotations
 
-import io
 import pickle
 import struct
-import types
 from collections.abc import Callable
 from typing import Any, Optional
 
@@ -22,9 +23,9 @@ from ._hocket import Communicator, Work
 from .errors import Error, InvalidArgument
 
 # From the one that hands out to a worker.
-TASK, MAP, FUNCTION, STOP = range(4)
+TASK, MAP, FUNCTION, STOP, BATCH = range(5)
 # From a worker. It is ready when its initializer has returned.
-READY, RESULT, FAILURE, BYE = range(4)
+READY, RESULT, FAILURE, BYE, NEWS, ELSEWHERE = range(6)
 
 OPENING_BYTES = 4096
 # Shorter arrays are copied into the pickle.
@@ -34,23 +35,12 @@ _FOREVER = float("inf")
 _PATIENCE_SECONDS = 0.2
 _HEADER = struct.Struct("<IIQ")  # kind, number of arrays, length of the pickle
 _SIZE = struct.Struct("<Q")
+# The most bytes that the tasks of a batch may have.
+BATCH_BYTES = OPENING_BYTES - _HEADER.size
+_LEDGER_BYTES = 1 << 16
+_RESERVED_BYTES = 1 << 14
 
 Buffers = list[pickle.PickleBuffer]
-
-
-class _ByValue(Exception):
-    """A function or class that the other side cannot find by its name."""
-
-
-class _ForStrangers(pickle.Pickler):
-    """Pickle for processes that run another program. Refuses what they cannot import."""
-
-    def reducer_override(self, value: Any) -> Any:
-        if isinstance(value, (type, types.FunctionType)) and (
-            value.__module__ == "__main__" or "<" in value.__qualname__
-        ):
-            raise _ByValue
-        return NotImplemented
 
 
 class Packer:
@@ -76,6 +66,8 @@ class Packer:
             return False
 
         content = self._pickled(value, keep_in, buffers)
+        if not buffers and len(content) <= BATCH_BYTES:
+            return [_HEADER.pack(kind, 0, len(content)) + content]
         sizes = b"".join(_SIZE.pack(buffer.raw().nbytes) for buffer in buffers)
         opening = _HEADER.pack(kind, len(buffers), len(content)) + sizes
         if len(opening) + len(content) <= OPENING_BYTES:
@@ -88,24 +80,114 @@ class Packer:
 
     def _pickled(self, value: Any, keep_in: Callable[[Any], bool], buffers: Buffers) -> bytes:
         try:
-            if self._same_program:
-                return pickle.dumps(value, 5, buffer_callback=keep_in)
-            content = io.BytesIO()
-            _ForStrangers(content, 5, buffer_callback=keep_in).dump(value)
-            return content.getvalue()
-        except (_ByValue, pickle.PicklingError, AttributeError, TypeError) as error:
-            buffers.clear()
-            try:
-                import cloudpickle
-            except ImportError:
-                if not isinstance(error, _ByValue):
-                    raise
-            else:
-                return bytes(cloudpickle.dumps(value, 5, buffer_callback=keep_in))
+            content = pickle.dumps(value, 5, buffer_callback=keep_in)
+            # Another program does not find what a pickle names in __main__.
+            if self._same_program or b"__main__" not in content:
+                return content
+            failed: Optional[Exception] = None
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            failed = error
+        buffers.clear()
+        try:
+            import cloudpickle
+        except ImportError:
+            if failed is not None and "<l" not in str(failed):  # neither <locals> nor <lambda>
+                raise failed from None
+        else:
+            return bytes(cloudpickle.dumps(value, 5, buffer_callback=keep_in))
         raise InvalidArgument(
             f"{value!r} has a function or class that is defined in __main__ or within a function, "
             "where workers do not find it; put it into a module, or install the package cloudpickle"
         )
+
+
+def kind_of(message: Any) -> int:
+    """The kind of a packed value."""
+    kind: int = _HEADER.unpack_from(message)[0]
+    return kind
+
+
+def content_of(message: Any) -> memoryview:
+    """The pickle of a value that was packed into one message."""
+    length = _HEADER.unpack_from(message)[2]
+    return memoryview(message)[_HEADER.size : _HEADER.size + length]
+
+
+def batch_of(tasks: list[bytes]) -> list[Any]:
+    """The messages that carry tasks, each of which was packed into one message."""
+    content = b"".join(tasks)
+    return [_HEADER.pack(BATCH, 0, len(content)) + content]
+
+
+def tasks_of(batch: memoryview) -> list[tuple[int, memoryview]]:
+    """The kind and the pickle of each task of a batch."""
+    tasks, at = [], 0
+    while at < len(batch):
+        kind, _, length = _HEADER.unpack_from(batch, at)
+        begin, at = at + _HEADER.size, at + _HEADER.size + length
+        tasks.append((kind, batch[begin:at]))
+    return tasks
+
+
+class Ledger:
+    """What a worker has done of a batch, in memory that both sides see and that outlives it.
+
+    | tasks begun | tasks ended | record | record | ...    record: length, seconds, packed outcome
+
+    A resource. The worker writes. The other side reads once it is told, or the worker is dead.
+    """
+
+    _COUNTS = struct.Struct("<QQ")
+    _RECORD = struct.Struct("<Qd")
+
+    def __init__(self, memory: Any) -> None:
+        self._memory = memory
+        self._view = memoryview(memory)
+        self.restart()
+
+    @classmethod
+    def of(cls, comm: Communicator, worker: int) -> Optional[Ledger]:
+        """The ledger of a pair; None between hosts. Collective."""
+        if len(set(comm.hosts)) > 1:
+            return None
+        memory = comm.symmetric.empty(_LEDGER_BYTES, "uint8", memory="host")
+        return cls(memory if comm.rank == worker else comm.symmetric.peer(memory, worker))
+
+    def restart(self) -> None:
+        """Begin the next batch: first on the side that hands out, then on the worker."""
+        self._at = self._COUNTS.size
+        self.begun = self.ended = 0
+        self._COUNTS.pack_into(self._view, 0, 0, 0)
+
+    def begin_task(self) -> None:
+        """Say that the worker begins a task."""
+        self.begun += 1
+        self._COUNTS.pack_into(self._view, 0, self.begun, self.ended)
+
+    def end_task(self, outcome: bytes, seconds: float) -> None:
+        """Write down what came of it."""
+        begin = self._at + self._RECORD.size
+        self._RECORD.pack_into(self._view, self._at, len(outcome), seconds)
+        self._at = begin + len(outcome)
+        self._view[begin : self._at] = outcome
+        self.ended += 1
+        self._COUNTS.pack_into(self._view, 0, self.begun, self.ended)
+
+    def has_room(self, outcome: bytes) -> bool:
+        """False if an outcome is too long for what is left; one in place of it has room."""
+        return self._at + self._RECORD.size + len(outcome) <= _LEDGER_BYTES - _RESERVED_BYTES
+
+    def read(self) -> list[tuple[memoryview, float]]:
+        """Each outcome, and its seconds, that has been written since the last call."""
+        self.begun, written = self._COUNTS.unpack_from(self._view)
+        found = []
+        for _ in range(written - self.ended):
+            length, seconds = self._RECORD.unpack_from(self._view, self._at)
+            begin = self._at + self._RECORD.size
+            self._at = begin + length
+            found.append((self._view[begin : self._at], seconds))
+        self.ended = written
+        return found
 
 
 def send(comm: Communicator, messages: list[Any], peer: int) -> list[Work]:
@@ -165,10 +247,20 @@ class Incoming:
             content = np.empty(length, np.uint8)
         return [content, *(np.empty(size, np.uint8) for size in sizes)]
 
-    def value(self) -> Any:
-        """The value that has come."""
+    def batch(self) -> list[tuple[int, memoryview]]:
+        """The tasks of a batch that has come, until the next `begin`."""
+        assert self._parts is not None
+        return tasks_of(self._parts[0])
+
+    def parts(self) -> tuple[Any, list[Any]]:
+        """The pickle of the value that has come, and the arrays in it."""
         assert self._parts is not None
         content, *arrays = self._parts
+        return content, arrays
+
+    def value(self) -> Any:
+        """The value that has come."""
+        content, arrays = self.parts()
         return pickle.loads(content, buffers=arrays)
 
     def next(self) -> int:
