@@ -11,6 +11,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <span>
@@ -23,6 +24,7 @@
 #include "hocket/array_view.h"
 #include "hocket/communicator.h"
 #include "hocket/types.h"
+#include "hocket/work.h"
 
 namespace hocket {
 
@@ -224,8 +226,8 @@ Object scatter_object(Communicator& comm,
                       const RootOptions& options = {});
 
 // Sends an object to one rank, which receives it with recv_object. The call concerns only the two
-// ranks and is not part of the order of collectives. A large object takes two messages. So only one
-// thread at a time may send objects to one rank with one tag.
+// ranks and is not part of the order of collectives. A large object takes two messages, the second
+// under a tag of its own.
 // @throws InvalidArgument, and sends nothing, if the object cannot be encoded.
 void send_object(Communicator& comm,
                  const Object& object,
@@ -243,5 +245,43 @@ struct [[nodiscard("the message has been taken, and is in it alone")]] ReceivedO
 // @throws Mismatch if an array arrives. An array of 256 bytes has the size of an object's first
 //   message: it is InvalidArgument.
 ReceivedObject recv_object(Communicator& comm, int source, const MessageOptions& options = {});
+
+// --- Without waiting ----------------------------------------------------------------------------
+
+// A call of objects that has been started, and its result.
+template <typename Result>
+struct [[nodiscard("dropping it gives the call up")]] ObjectWork {
+  Work work;
+  // Returns the call's result. May be called once `work` has ended well.
+  // @throws InvalidArgument if what came is no object.
+  std::function<Result()> result;
+
+  Result wait() {
+    work.wait();
+    return result();
+  }
+};
+
+// Start the calls above. They read `object` before they return. Collectives keep their place in the
+// order of calls, and take two numbers in it, as those above do.
+ObjectWork<Object> broadcast_object_async(Communicator& comm,
+                                          const Object& object = {},
+                                          const RootOptions& options = {});
+ObjectWork<std::vector<Object>> gather_object_async(Communicator& comm,
+                                                    const Object& object,
+                                                    const RootOptions& options = {});
+ObjectWork<std::vector<Object>> all_gather_object_async(Communicator& comm,
+                                                        const Object& object,
+                                                        const CallOptions& options = {});
+ObjectWork<Object> scatter_object_async(Communicator& comm,
+                                        std::span<const Object> objects = {},
+                                        const RootOptions& options = {});
+Work send_object_async(Communicator& comm,
+                       const Object& object,
+                       int destination,
+                       const MessageOptions& options = {});
+ObjectWork<ReceivedObject> recv_object_async(Communicator& comm,
+                                             int source,
+                                             const MessageOptions& options = {});
 
 }  // namespace hocket

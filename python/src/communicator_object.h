@@ -150,6 +150,8 @@ struct WorkHandle {
   std::shared_ptr<OwnOperator> own = {};    // the user's operator; null: one of hocket's
   std::shared_ptr<Watchers> watchers = {};  // null: its end is awaited by `work` alone
   bool given_up = false;                    // by the destructor of its awaiter
+  // For a call of objects: makes `result`, which is null before, when the call has ended well.
+  std::function<nb::object()> make = {};
   Started work;  // last: destroyed first, and the arrays are unused after it
 };
 

@@ -331,24 +331,129 @@ nb::object all_gather_object(CommunicatorObject& self,
   return from_items(all, reading.pickle);
 }
 
+// The objects that the root scatters; nothing elsewhere.
+std::vector<Object> read_scattered(CommunicatorObject& self,
+                                   nb::handle objects,
+                                   int root,
+                                   Pickle pickle) {
+  Reading reading{.pickle = pickle};
+  std::vector<Object> read;
+  if (self.comm.rank() != root) return read;
+  require_iterable(objects, "objects", "a list of objects, one for each rank");
+  for (nb::handle object : objects) read.push_back(read_object(object, reading));
+  return read;
+}
+
 nb::object scatter_object(CommunicatorObject& self,
                           nb::handle objects,
                           nb::handle root,
                           nb::handle allow_pickle,
                           nb::handle deadline) {
   RootOptions options;
-  Reading reading{};
+  Pickle pickle{};
   const std::vector<Object> all = read_arguments(self, [&] {
     options = root_options(root, deadline);
-    reading.pickle = pickle_argument(self, allow_pickle);
-    std::vector<Object> read;
-    if (self.comm.rank() != options.root) return read;
-    require_iterable(objects, "objects", "a list of objects, one for each rank");
-    for (nb::handle object : objects) read.push_back(read_object(object, reading));
-    return read;
+    pickle = pickle_argument(self, allow_pickle);
+    return read_scattered(self, objects, options.root, pickle);
   });
   const Object mine = without_gil([&] { return hocket::scatter_object(self.comm, all, options); });
-  return from_object(mine, reading.pickle);
+  return from_object(mine, pickle);
+}
+
+// --- Without waiting --------------------------------------------------------------------------
+
+// A started call, whose result `convert` makes of the one of C++.
+template <typename Result, typename Convert>
+WorkHandle work_of(const char* name, ObjectWork<Result> started, Convert convert) {
+  WorkHandle handle{.call = name};
+  handle.work = std::move(started.work);
+  handle.make = [result = std::move(started.result), convert = std::move(convert)]() -> nb::object {
+    return convert(without_gil(result));
+  };
+  return handle;
+}
+
+WorkHandle broadcast_object_async(CommunicatorObject& self,
+                                  nb::handle object,
+                                  nb::handle root,
+                                  nb::handle allow_pickle,
+                                  nb::handle deadline) {
+  RootOptions options;
+  Reading reading{};
+  const Object mine = read_arguments(self, [&] {
+    options = root_options(root, deadline);
+    reading.pickle = pickle_argument(self, allow_pickle);
+    return self.comm.rank() == options.root ? read_object(object, reading) : Object();
+  });
+  const bool keeps = self.comm.rank() == options.root && !reading.changes;
+  return work_of(
+      "broadcast_object",
+      without_gil([&] { return hocket::broadcast_object_async(self.comm, mine, options); }),
+      [pickle = reading.pickle, own = keeps ? nb::borrow(object) : nb::object()](
+          const Object& came) { return own.is_valid() ? own : from_object(came, pickle); });
+}
+
+WorkHandle gather_object_async(CommunicatorObject& self,
+                               nb::handle object,
+                               nb::handle root,
+                               nb::handle allow_pickle,
+                               nb::handle deadline) {
+  RootOptions options;
+  Reading reading{};
+  const Object mine = read_arguments(self, [&] {
+    options = root_options(root, deadline);
+    reading.pickle = pickle_argument(self, allow_pickle);
+    return read_object(object, reading);
+  });
+  const bool is_root = self.comm.rank() == options.root;
+  return work_of("gather_object",
+                 without_gil([&] { return hocket::gather_object_async(self.comm, mine, options); }),
+                 [pickle = reading.pickle, is_root](const std::vector<Object>& all) -> nb::object {
+                   if (!is_root) return nb::none();
+                   return from_items(all, pickle);
+                 });
+}
+
+WorkHandle all_gather_object_async(CommunicatorObject& self,
+                                   nb::handle object,
+                                   nb::handle allow_pickle,
+                                   nb::handle deadline) {
+  CallOptions options;
+  Reading reading{};
+  const Object mine = read_arguments(self, [&] {
+    options = {duration_argument(deadline, "deadline")};
+    reading.pickle = pickle_argument(self, allow_pickle);
+    return read_object(object, reading);
+  });
+  return work_of(
+      "all_gather_object",
+      without_gil([&] { return hocket::all_gather_object_async(self.comm, mine, options); }),
+      [pickle = reading.pickle](const std::vector<Object>& all) {
+        return from_items(all, pickle);
+      });
+}
+
+WorkHandle scatter_object_async(CommunicatorObject& self,
+                                nb::handle objects,
+                                nb::handle root,
+                                nb::handle allow_pickle,
+                                nb::handle deadline) {
+  RootOptions options;
+  Pickle pickle{};
+  const std::vector<Object> all = read_arguments(self, [&] {
+    options = root_options(root, deadline);
+    pickle = pickle_argument(self, allow_pickle);
+    return read_scattered(self, objects, options.root, pickle);
+  });
+  return work_of("scatter_object",
+                 without_gil([&] { return hocket::scatter_object_async(self.comm, all, options); }),
+                 [pickle](const Object& mine) { return from_object(mine, pickle); });
+}
+
+nb::object to_python(const ReceivedObject& received, Pickle pickle) {
+  return nb::module_::import_("hocket._types")
+      .attr("ReceivedObject")(
+          from_object(received.object, pickle), received.from.source, received.from.tag);
 }
 
 MessageOptions message_options(nb::handle tag, nb::handle deadline) {
@@ -376,11 +481,37 @@ nb::object recv_object(CommunicatorObject& self,
   const Pickle pickle = pickle_argument(self, allow_pickle);
   const int from = integer_argument(source, "source");
   const MessageOptions options = message_options(tag, deadline);
-  const ReceivedObject received =
-      without_gil([&] { return hocket::recv_object(self.comm, from, options); });
-  return nb::module_::import_("hocket._types")
-      .attr("ReceivedObject")(
-          from_object(received.object, pickle), received.from.source, received.from.tag);
+  return to_python(without_gil([&] { return hocket::recv_object(self.comm, from, options); }),
+                   pickle);
+}
+
+WorkHandle send_object_async(CommunicatorObject& self,
+                             nb::handle object,
+                             nb::handle destination,
+                             nb::handle tag,
+                             nb::handle allow_pickle,
+                             nb::handle deadline) {
+  Reading reading{.pickle = pickle_argument(self, allow_pickle)};
+  const Object sent = read_object(object, reading);
+  const int to = integer_argument(destination, "destination");
+  const MessageOptions options = message_options(tag, deadline);
+  WorkHandle handle{.result = nb::none(), .call = "send_object"};
+  handle.work =
+      without_gil([&] { return hocket::send_object_async(self.comm, sent, to, options); });
+  return handle;
+}
+
+WorkHandle recv_object_async(CommunicatorObject& self,
+                             nb::handle source,
+                             nb::handle tag,
+                             nb::handle allow_pickle,
+                             nb::handle deadline) {
+  const Pickle pickle = pickle_argument(self, allow_pickle);
+  const int from = integer_argument(source, "source");
+  const MessageOptions options = message_options(tag, deadline);
+  return work_of("recv_object",
+                 without_gil([&] { return hocket::recv_object_async(self.comm, from, options); }),
+                 [pickle](const ReceivedObject& received) { return to_python(received, pickle); });
 }
 
 }  // namespace
@@ -459,7 +590,7 @@ object
                   "allow_pickle: Optional[bool] = None, deadline: Timeout = None) -> None"),
           R"(Send an object to one rank, which receives it by `recv_object`.
 
-One thread at a time sends objects to a rank under one tag. `obj` and `allow_pickle` are those of
+`obj` and `allow_pickle` are those of
 `broadcast_object`, `destination` and `tag` those of `send`.
 )");
   cls.def(
@@ -487,6 +618,61 @@ Returns
 ReceivedObject
     Named tuple (object, source, tag).
 )");
+  const auto start = [&cls](const char* name,
+                            auto call,
+                            const char* signature,
+                            const char* help,
+                            const auto&... arguments) {
+    cls.def(name,
+            call,
+            arguments...,
+            arg("allow_pickle") = nb::none(),
+            arg("deadline") = nb::none(),
+            nb::sig(signature),
+            help);
+  };
+  start("broadcast_object_async",
+        &broadcast_object_async,
+        "def broadcast_object_async(self, obj: Any = None, root: int = 0, "
+        "allow_pickle: Optional[bool] = None, deadline: Timeout = None) -> Work",
+        "Start a `broadcast_object`; the Work's `wait()` returns the object. It is read at once.",
+        arg("obj").none() = nb::none(),
+        arg("root").none() = 0);
+  start("gather_object_async",
+        &gather_object_async,
+        "def gather_object_async(self, obj: Any, root: int = 0, "
+        "allow_pickle: Optional[bool] = None, deadline: Timeout = None) -> Work",
+        "Start a `gather_object`; the Work's `wait()` returns the objects at the root.",
+        arg("obj").none(),
+        arg("root").none() = 0);
+  start("all_gather_object_async",
+        &all_gather_object_async,
+        "def all_gather_object_async(self, obj: Any, allow_pickle: Optional[bool] = None, "
+        "deadline: Timeout = None) -> Work",
+        "Start an `all_gather_object`; the Work's `wait()` returns the objects.",
+        arg("obj").none());
+  start("scatter_object_async",
+        &scatter_object_async,
+        "def scatter_object_async(self, objects: Optional[Sequence[Any]] = None, root: int = 0, "
+        "allow_pickle: Optional[bool] = None, deadline: Timeout = None) -> Work",
+        "Start a `scatter_object`; the Work's `wait()` returns this rank's object.",
+        arg("objects").none() = nb::none(),
+        arg("root").none() = 0);
+  start("send_object_async",
+        &send_object_async,
+        "def send_object_async(self, obj: Any, destination: int, tag: int = 0, "
+        "allow_pickle: Optional[bool] = None, deadline: Timeout = None) -> Work",
+        "Start a `send_object`. The object is read at once, and may be changed afterwards.",
+        arg("obj").none(),
+        arg("destination").none(),
+        arg("tag").none() = 0);
+  start("recv_object_async",
+        &recv_object_async,
+        "def recv_object_async(self, source: int = -1, tag: int = 0, "
+        "allow_pickle: Optional[bool] = None, deadline: Timeout = None) -> Work",
+        "Start a `recv_object`; the Work's `wait()` returns the ReceivedObject.",
+        arg("source").none() = kAnySource,
+        arg("tag").none() = 0);
 }
 
 }  // namespace hocket::python

@@ -52,6 +52,10 @@ nb::object all_finished(nb::object result, std::optional<StreamRef> stream) {
 // The call's result, once it has ended, or in order with later work on `stream`.
 nb::object finish(WorkHandle& handle, std::optional<StreamRef> stream = {}) {
   if (!stream) handle.work.has_ended();
+  if (handle.make) {
+    if (!handle.result.is_valid()) handle.result = handle.make();
+    return handle.result;
+  }
   land(handle);
   handle.result = all_finished(std::move(handle.result), stream);
   return handle.result;
@@ -93,6 +97,7 @@ nb::object exception(WorkHandle& handle) {
     explained(handle, [&] {
       if (handle.work.error()) handle.work.wait();  // finished: throws at once, and in full
     });
+    if (handle.make && handle.work.test()) finish(handle);  // what has come may be no object
   } catch (const Error&) {
     return to_exception(std::current_exception());
   } catch (const nb::python_error& error) {

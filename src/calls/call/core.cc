@@ -302,6 +302,48 @@ std::shared_ptr<Operation> Core::enqueue(const Plan& plan,
   return operation;
 }
 
+std::shared_ptr<Operation> Core::start_two_parts(engine::Kind kind_of_second,
+                                                 const std::function<Request()>& first,
+                                                 std::function<Request()> second,
+                                                 std::optional<Duration> deadline,
+                                                 const std::shared_ptr<void>& keep) {
+  const CallGuard guard(*this, engine::Kind::kNone);
+  require_usable();
+  require_members();
+  require_limit(engine::Kind::kNone, deadline);
+  CallStorage storage;
+  Plan plan;
+  const Duration allowed = deadline.value_or(deadline_);
+  std::shared_ptr<Operation> later;
+  try {
+    plan = planner_->plan(first(), storage);
+    later = make_operation(shared_from_this(), Deadline::in(allowed), allowed);
+    later->keep = keep;
+    later->call.awaited.kind = kind_of_second;
+    later->call.shown.kind = kind_of_second;
+    later->plan_now = [this, second = std::move(second)](Operation& operation) {
+      const std::uint64_t sequence = operation.sequence();
+      operation.plan = planner_->plan(second(), operation.storage);
+      operation.set_sequence(sequence);
+      operation.call.runs_program = operation.plan.engine->runs_program();
+      operation.call.shown = operation.plan.call.signature;
+    };
+  } catch (...) {
+    refuse_caught(engine::Kind::kNone);
+  }
+  later->first_part = enqueue(plan, plan.call.signature, std::move(storage), deadline);
+  later->first_part->keep = keep;
+  try {
+    runner_->enqueue(later);
+  } catch (...) {
+    refuse_caught(engine::Kind::kNone);
+  }
+  later->set_sequence(ledger_->next());
+  runner_->advance(false);
+  watch(*later);
+  return later;
+}
+
 // --- Messages -----------------------------------------------------------------------------------
 
 void Core::run_message(Task task,

@@ -95,6 +95,15 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
                                      std::shared_ptr<Carrying> carrying = nullptr,
                                      std::shared_ptr<StreamMark> mark = nullptr);
 
+  // Starts a call of two parts, of which the second's request follows from the first's result.
+  // `first` runs now, and `second` once the first part has ended well; if either throws, its part
+  // is refused. Returns the second part. Both keep `keep`. Takes the turn.
+  std::shared_ptr<Operation> start_two_parts(engine::Kind kind_of_second,
+                                             const std::function<Request()>& first,
+                                             std::function<Request()> second,
+                                             std::optional<Duration> deadline,
+                                             const std::shared_ptr<void>& keep);
+
   // --- Messages; in the turn ------------------------------------------------------------------
   void run_message(MessageInFlight& message, std::optional<Duration> deadline);
   void run_messages(std::span<MessageInFlight> messages, std::optional<Duration> deadline);

@@ -37,6 +37,8 @@ class Ledger {
   std::uint64_t last() const noexcept { return newest_; }
   // Takes the next call's number.
   std::uint64_t next() noexcept { return ++newest_; }
+  // Gives the last number back: its call has not begun, and will not.
+  void take_back_last() noexcept { --newest_; }
   std::uint64_t fingerprint() const noexcept { return fingerprint_; }
 
   // Sets the fingerprint of the call, which already has its number, and announces it. All earlier

@@ -119,6 +119,10 @@ class Operation {
   CallStorage storage;
   MessageInFlight message;           // where it is one
   std::optional<Received> received;  // for a receive: the sender; written before done
+  // For the second part of a call, whose request follows from the result of the first one: plans
+  // it, once the first one has ended well.
+  std::shared_ptr<Operation> first_part;
+  std::function<void(Operation&)> plan_now;
   // The reason why this rank does not begin the call; announced when the call's turn comes.
   std::optional<std::string> refusal;
   std::exception_ptr refused_by;  // the reason why it could not be started

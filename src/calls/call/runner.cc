@@ -332,6 +332,10 @@ bool Runner::advance_one(Operation& operation, bool look) {
   }
   try {
     if (!operation.begun) {
+      if (operation.first_part) {
+        const auto held = queue_.front();
+        if (!plan(operation)) return operation.refusal ? advance_one(operation, look) : false;
+      }
       operation.begun = true;
       begin(operation.plan,
             operation.call.shown,
@@ -363,6 +367,35 @@ bool Runner::advance_one(Operation& operation, bool look) {
     if (held->dropped.load(std::memory_order_seq_cst)) owner_.miss(*held);
     return false;
   }
+}
+
+// Plans the second part of a call. False: it is a refusal from now on, or has ended with the first.
+bool Runner::plan(Operation& operation) {
+  const auto first = std::exchange(operation.first_part, nullptr);
+  try {
+    if (first->error()) std::rethrow_exception(first->error());
+    operation.plan_now(operation);
+    return true;
+  } catch (...) {
+    // Numbers that nobody has seen can be given back, so that all ranks go on with the next one.
+    if (first->error() && ledger_.last() == queue_.back()->sequence()) {
+      drop_second_part();
+    } else {
+      operation.refusal = failure::reason_of_caught().view();
+      operation.refused_by = std::current_exception();
+    }
+    return false;
+  }
+}
+
+// Ends the first call of the queue, which has not begun, with the error being handled. Those after
+// it move up by one number: a rank that has refused the first part has not numbered the second.
+void Runner::drop_second_part() {
+  const auto held = std::move(queue_.front());
+  queue_.pop_front();
+  for (const auto& later : queue_) later->set_sequence(later->sequence() - 1);
+  ledger_.take_back_last();
+  conclude(*held, std::current_exception());
 }
 
 // False: it cannot be started, and is a refusal from now on.

@@ -200,6 +200,8 @@ class Runner {
   void require_in_time(const Stepped& call);
   bool advance_one(Operation& operation, bool look);
   bool start(Operation& operation);
+  bool plan(Operation& operation);
+  void drop_second_part();
   void check_deadlines();
   void conclude(Operation& operation, const std::exception_ptr& error) noexcept;
   // Shows the host's other ranks which messages this rank waits for. Call it again when they

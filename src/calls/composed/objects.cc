@@ -8,9 +8,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
+#include <memory>
 #include <numeric>
+#include <utility>
 
 #include "calls/call/membership.h"
 #include "calls/world/communicator_impl.h"
@@ -23,6 +24,8 @@ namespace hocket {
 namespace {
 
 using Bytes = std::vector<std::byte>;
+using call::Request;
+using engine::Kind;
 
 // See CommunicatorImpl::before_call. `call` is the name of the call.
 template <typename Part>
@@ -43,7 +46,6 @@ class TimeLeft {
       : given_(deadline.value_or(comm.deadline())), end_(base::Deadline::in(given_)) {}
   CallOptions call() const { return {.deadline = left()}; }
   RootOptions root(int rank) const { return {.root = rank, .deadline = left()}; }
-  MessageOptions message(int tag) const { return {.tag = tag, .deadline = left()}; }
 
  private:
   // Returns a positive limit, even after the time has passed. An invalid limit is left unchanged,
@@ -104,80 +106,56 @@ Contribution encode_batch(std::span<const Object> objects, int ranks) {
   return batch;
 }
 
-// The first message of an object: a mark, the object's size, and as much of its bytes as fits. So a
-// small object takes one message. A second message has the rest.
-struct Opening {
-  static constexpr std::uint64_t kObject = 0x31746a626f6b6368;
-  std::uint64_t what = kObject;
+// The memory of a call that has been started.
+struct Started {
+  Bytes mine;
   std::uint64_t size = 0;
-  std::array<std::byte, 240> part{};
-
-  std::size_t part_size() const { return std::min<std::size_t>(size, part.size()); }
+  Sizes counts;  // the parts of `mine`, if it has several
+  Sizes sizes;   // of all ranks' parts
+  Bytes all;
 };
+using Shared = std::shared_ptr<Started>;
 
-std::span<std::byte> bytes_of(Opening& opening) {
-  return std::as_writable_bytes(std::span(&opening, 1));
+ConstArrayView view(const Bytes& bytes) { return {bytes.data(), bytes.size(), DType::kUInt8}; }
+ArrayView view(Bytes& bytes) { return {bytes.data(), bytes.size(), DType::kUInt8}; }
+ArrayView view(Sizes& sizes) { return {sizes.data(), sizes.size(), DType::kUInt64}; }
+
+// Starts the exchange of sizes, and the call that `second` describes once they are known.
+template <typename First, typename Second>
+Work start(Communicator& comm,
+           const char* call,
+           Kind kind,
+           std::optional<Duration> deadline,
+           const Shared& made,
+           First first,
+           Second second) {
+  const auto named = [call](const auto& part) {
+    try {
+      return part();
+    } catch (const InvalidArgument& error) {
+      throw InvalidArgument(fmt::format("{}: {}", call, error.what()));
+    }
+  };
+  return Work(comm.impl()->start_two_parts(
+      kind,
+      [&] { return named(first); },
+      [named, second = std::move(second)] { return named(second); },
+      deadline,
+      made));
 }
 
-// Allocates memory for the message that has arrived, not for the announced size, which the sender
-// could forge.
-void require_announced(Communicator& comm,
-                       const Opening& opening,
-                       const Received& from,
-                       const TimeLeft& time) {
-  const std::uint64_t rest = opening.size - opening.part_size();
-  if (rest == 0) return;
-  const Received next = comm.probe(from.source, time.message(from.tag));
-  if (next.count == rest && next.dtype == DType::kUInt8) return;
-  throw InvalidArgument(fmt::format(
-      "recv_object: rank {} announced {} bytes more of its object under tag {}, and sent {}[{}]",
-      from.source,
-      rest,
-      from.tag,
-      name_of(next.dtype),
-      next.count));
-}
-
-void require_host(const MessageOptions& options) {
-  if (!options.stream) return;
-  throw InvalidArgument("stream is given, but objects lie in the host's memory; leave it out");
+Request exchange_of_sizes(const Communicator& comm,
+                          Started& made,
+                          const std::optional<Duration>& deadline) {
+  made.size = made.mine.size();
+  made.sizes = room_for_all(comm);
+  return {.kind = Kind::kAllGather,
+          .in = {&made.size, 1, DType::kUInt64},
+          .out = view(made.sizes),
+          .deadline = deadline};
 }
 
 }  // namespace
-
-void send_object(Communicator& comm,
-                 const Object& object,
-                 int destination,
-                 const MessageOptions& options) {
-  require_host(options);
-  const TimeLeft time(comm, options.deadline);
-  const Bytes bytes = encode(object);
-  Opening opening{.size = bytes.size()};
-  std::copy_n(bytes.begin(), opening.part_size(), opening.part.begin());
-  comm.send(bytes_of(opening), destination, time.message(options.tag));
-  const auto rest = std::span(bytes).subspan(opening.part_size());
-  if (!rest.empty()) comm.send(rest, destination, time.message(options.tag));
-}
-
-ReceivedObject recv_object(Communicator& comm, int source, const MessageOptions& options) {
-  require_host(options);
-  const TimeLeft time(comm, options.deadline);
-  Opening opening;
-  const Received from = comm.recv(bytes_of(opening), source, time.message(options.tag));
-  if (from.source == kNullRank) return {Object(), from};
-  if (opening.what != Opening::kObject) {
-    throw InvalidArgument(fmt::format(
-        "recv_object: what rank {} sent under tag {} is an array; it is received by recv",
-        from.source,
-        from.tag));
-  }
-  require_announced(comm, opening, from, time);
-  Bytes bytes(opening.size);
-  std::copy_n(opening.part.begin(), opening.part_size(), bytes.begin());
-  const auto rest = std::span(bytes).subspan(opening.part_size());
-  if (!rest.empty()) comm.recv(rest, from.source, time.message(from.tag));
-  return {decode(bytes), from};
-}
 
 Object broadcast_object(Communicator& comm, const Object& object, const RootOptions& options) {
   constexpr const char* kCall = "broadcast_object";
@@ -248,6 +226,126 @@ Object scatter_object(Communicator& comm,
       comm, kCall, [&] { return Bytes(sizes[static_cast<std::size_t>(options.root)]); });
   comm.scatter_v(mine.bytes, Parts{.counts = mine.sizes}, bytes, time.root(options.root));
   return decode(bytes);
+}
+
+// --- Without waiting ----------------------------------------------------------------------------
+
+ObjectWork<Object> broadcast_object_async(Communicator& comm,
+                                          const Object& object,
+                                          const RootOptions& options) {
+  const auto made = std::make_shared<Started>();
+  const bool is_root = comm.rank() == options.root;
+  Work work = start(
+      comm,
+      "broadcast_object",
+      Kind::kBroadcast,
+      options.deadline,
+      made,
+      [&] {
+        call::require_rank("root", options.root, comm.size());
+        if (is_root) made->mine = encode(object);
+        return exchange_of_sizes(comm, *made, options.deadline);
+      },
+      [&its = *made, root = options.root, deadline = options.deadline] {
+        its.mine.resize(its.sizes[static_cast<std::size_t>(root)]);
+        return Request{.kind = Kind::kBroadcast,
+                       .out = view(its.mine),
+                       .in_place = true,
+                       .root = root,
+                       .deadline = deadline};
+      });
+  return {std::move(work),
+          [made, object, is_root] { return is_root ? object : decode(made->mine); }};
+}
+
+ObjectWork<std::vector<Object>> gather_object_async(Communicator& comm,
+                                                    const Object& object,
+                                                    const RootOptions& options) {
+  const auto made = std::make_shared<Started>();
+  const bool is_root = comm.rank() == options.root;
+  Work work = start(
+      comm,
+      "gather_object",
+      Kind::kGatherV,
+      options.deadline,
+      made,
+      [&] {
+        call::require_rank("root", options.root, comm.size());
+        made->mine = encode(object);
+        return exchange_of_sizes(comm, *made, options.deadline);
+      },
+      [&its = *made, is_root, root = options.root, deadline = options.deadline] {
+        if (is_root) its.all.resize(total(its.sizes));
+        return Request{.kind = Kind::kGatherV,
+                       .in = view(std::as_const(its.mine)),
+                       .out = is_root ? view(its.all) : ArrayView(),
+                       .root = root,
+                       .out_parts = {.counts = its.sizes},
+                       .deadline = deadline};
+      });
+  return {std::move(work), [made, is_root] {
+            return is_root ? decode_parts(made->all, made->sizes) : std::vector<Object>();
+          }};
+}
+
+ObjectWork<std::vector<Object>> all_gather_object_async(Communicator& comm,
+                                                        const Object& object,
+                                                        const CallOptions& options) {
+  const auto made = std::make_shared<Started>();
+  Work work = start(
+      comm,
+      "all_gather_object",
+      Kind::kAllGatherV,
+      options.deadline,
+      made,
+      [&] {
+        made->mine = encode(object);
+        return exchange_of_sizes(comm, *made, options.deadline);
+      },
+      [&its = *made, deadline = options.deadline] {
+        its.all.resize(total(its.sizes));
+        return Request{.kind = Kind::kAllGatherV,
+                       .in = view(std::as_const(its.mine)),
+                       .out = view(its.all),
+                       .out_parts = {.counts = its.sizes},
+                       .deadline = deadline};
+      });
+  return {std::move(work), [made] { return decode_parts(made->all, made->sizes); }};
+}
+
+ObjectWork<Object> scatter_object_async(Communicator& comm,
+                                        std::span<const Object> objects,
+                                        const RootOptions& options) {
+  const auto made = std::make_shared<Started>();
+  Work work = start(
+      comm,
+      "scatter_object",
+      Kind::kScatterV,
+      options.deadline,
+      made,
+      [&] {
+        call::require_rank("root", options.root, comm.size());
+        made->counts = made->sizes = room_for_all(comm);
+        if (comm.rank() == options.root) {
+          Contribution batch = encode_batch(objects, comm.size());
+          made->mine = std::move(batch.bytes);
+          made->counts = std::move(batch.sizes);
+        }
+        return Request{.kind = Kind::kAllToAll,
+                       .in = view(made->counts),
+                       .out = view(made->sizes),
+                       .deadline = options.deadline};
+      },
+      [&its = *made, root = options.root, deadline = options.deadline] {
+        its.all.resize(its.sizes[static_cast<std::size_t>(root)]);
+        return Request{.kind = Kind::kScatterV,
+                       .in = view(std::as_const(its.mine)),
+                       .out = view(its.all),
+                       .root = root,
+                       .in_parts = {.counts = its.counts},
+                       .deadline = deadline};
+      });
+  return {std::move(work), [made] { return decode(made->all); }};
 }
 
 }  // namespace hocket

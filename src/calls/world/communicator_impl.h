@@ -63,6 +63,15 @@ class CommunicatorImpl final : public call::Core {
                                                   const call::Request& request,
                                                   std::shared_ptr<void> keep);
 
+  // --- Messages ---------------------------------------------------------------------------------
+  // Checks a message's arguments, and returns its envelope.
+  engine::Envelope envelope_of(int peer,
+                               bool sends,
+                               ConstArrayView array,
+                               const MessageOptions& options) const;
+  // A number for the rest of a long object that this rank sends. In the turn.
+  std::uint32_t next_object() noexcept { return ++objects_sent_; }
+
   // --- Calls of GPUs ----------------------------------------------------------------------------
   // In the turn.
   device::DeviceCalls& devices();
@@ -110,6 +119,7 @@ class CommunicatorImpl final : public call::Core {
   std::optional<control::RebuildTurns> rebuild_turns_;  // a member's
   bool rebuilt_ = false;  // the communicator that follows it has been returned
   int groups_ = 0;
+  std::uint32_t objects_sent_ = 0;
   std::unique_ptr<device::DeviceCalls> devices_;
   PlanCache<AnyPlan> plans_;
 };

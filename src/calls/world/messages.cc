@@ -92,39 +92,12 @@ void refuse_options_of_hosts(const MessageOptions& options) {
       fmt::format("{} is for arrays on the host, and this one is on a GPU", name));
 }
 
-Envelope envelope(CommunicatorImpl& impl,
+Envelope envelope(const CommunicatorImpl& impl,
                   int peer,
                   bool sends,
                   ConstArrayView array,
                   const MessageOptions& options) {
-  call::require_array(array, sends ? "in" : "out");
-  base::require_limit(options.deadline, "deadline");
-  const bool any = !sends && peer == kAnySource;
-  if (impl.rank() >= 0 && !any && peer != kNullRank && (peer < 0 || peer >= impl.size())) {
-    throw InvalidArgument(fmt::format("{} is {}, expected a rank from 0 to {}{}, or -2 for nobody",
-                                      sends ? "destination" : "source",
-                                      peer,
-                                      impl.size() - 1,
-                                      sends ? "" : ", -1 for any"));
-  }
-  const bool any_tag = !sends && options.tag == kAnyTag;
-  if (options.tag < 0 && !any_tag) {
-    throw InvalidArgument(fmt::format(
-        "tag is {}, expected at least 0{}", options.tag, sends ? "" : ", or -1 for any"));
-  }
-  if (sends) refuse_options_of_receives(options);
-  if (is_on_gpu(array)) refuse_options_of_hosts(options);
-  if (options.synchronous && !sends) {
-    throw InvalidArgument("synchronous is for send and send_async");
-  }
-  return {.peer = any ? engine::kAnyPeer : peer,
-          .tag = any_tag ? engine::kAnyTag : static_cast<engine::Tag>(options.tag),
-          .dtype = array.dtype(),
-          .order = array.order(),
-          .count = array.count(),
-          .allows_shorter = options.allow_shorter,
-          .allows_longer = options.allow_longer,
-          .synchronous = options.synchronous};
+  return impl.envelope_of(peer, sends, array, options);
 }
 
 // For calls that do not report the received message's envelope.
@@ -190,6 +163,40 @@ void require_apart(std::span<const Incoming> incoming) {
 }
 
 }  // namespace
+
+engine::Envelope world::CommunicatorImpl::envelope_of(int peer,
+                                                      bool sends,
+                                                      ConstArrayView array,
+                                                      const MessageOptions& options) const {
+  call::require_array(array, sends ? "in" : "out");
+  base::require_limit(options.deadline, "deadline");
+  const bool any = !sends && peer == kAnySource;
+  if (rank() >= 0 && !any && peer != kNullRank && (peer < 0 || peer >= size())) {
+    throw InvalidArgument(fmt::format("{} is {}, expected a rank from 0 to {}{}, or -2 for nobody",
+                                      sends ? "destination" : "source",
+                                      peer,
+                                      size() - 1,
+                                      sends ? "" : ", -1 for any"));
+  }
+  const bool any_tag = !sends && options.tag == kAnyTag;
+  if (options.tag < 0 && !any_tag) {
+    throw InvalidArgument(fmt::format(
+        "tag is {}, expected at least 0{}", options.tag, sends ? "" : ", or -1 for any"));
+  }
+  if (sends) refuse_options_of_receives(options);
+  if (is_on_gpu(array)) refuse_options_of_hosts(options);
+  if (options.synchronous && !sends) {
+    throw InvalidArgument("synchronous is for send and send_async");
+  }
+  return {.peer = any ? engine::kAnyPeer : peer,
+          .tag = any_tag ? engine::kAnyTag : static_cast<engine::Tag>(options.tag),
+          .dtype = array.dtype(),
+          .order = array.order(),
+          .count = array.count(),
+          .allows_shorter = options.allow_shorter,
+          .allows_longer = options.allow_longer,
+          .synchronous = options.synchronous};
+}
 
 void Communicator::send(ConstArrayView in, int destination, const MessageOptions& options) {
   const call::CallGuard guard(*impl_);

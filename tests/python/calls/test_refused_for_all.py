@@ -19,7 +19,8 @@ RANKS = 3
 ALONE = {
     "abort", "allow_pickle", "audit", "close", "deadline", "door", "dump", "epoch", "exchange", "grid", "hosts",
     "is_member", "last_calls", "name", "newcomers", "probe", "probe_now", "rank", "receives", "recent_calls",
-    "recv", "recv_async", "recv_object", "refuse", "send", "send_async", "send_object", "send_recv", "size",
+    "recv", "recv_async", "recv_object", "recv_object_async", "refuse", "send", "send_async", "send_object",
+    "send_object_async", "send_recv", "size",
     "status", "world_ranks",
 }  # fmt: skip
 #: Without arguments, and what is not one call.
@@ -53,6 +54,12 @@ EXTREMES = {
     "argmin": lambda c: {"x": np.ones(6), "index": np.arange(6)},
     "argmax": lambda c: {"x": np.ones(6)},
 }
+OBJECTS = {
+    "broadcast_object": lambda c: {"obj": [1, "two"]},
+    "gather_object": lambda c: {"obj": c.rank},
+    "all_gather_object": lambda c: {"obj": c.rank},
+    "scatter_object": lambda c: {"objects": [1, 2, 3] if c.rank == 0 else None},
+}
 BLOCKING_ALONE = {
     "reproducible_sum": lambda c: {"shards": np.ones((1, 4)), "out": np.ones(4)},
     "all_reduce_coalesced": lambda c: {"arrays": [np.ones(2), np.ones(3)]},
@@ -61,10 +68,6 @@ BLOCKING_ALONE = {
     "reduce_scatter_coalesced": lambda c: {"arrays": [np.ones(6)], "out": [np.ones(2)]},
     "compressed_all_reduce": lambda c: {"x": np.ones(8, "float32")},
     "hierarchical_all_reduce": lambda c: {"x": np.ones(8, "float32")},
-    "broadcast_object": lambda c: {"obj": [1, "two"]},
-    "gather_object": lambda c: {"obj": c.rank},
-    "all_gather_object": lambda c: {"obj": c.rank},
-    "scatter_object": lambda c: {"objects": [1, 2, 3] if c.rank == 0 else None},
     "new_group": lambda c: {"ranks": range(c.size)},
     "split": lambda c: {"color": 0},
     "duplicate": lambda c: {},
@@ -75,6 +78,8 @@ METHODS = {
     **{f"prepare_{name}": good for name, good in REGULAR.items() if name != "barrier"},
     **IN_PARTS,
     **{f"{name}_async": good for name, good in IN_PARTS.items()},
+    **OBJECTS,
+    **{f"{name}_async": good for name, good in OBJECTS.items()},
     **EXTREMES,
     **{f"{name}_async": good for name, good in EXTREMES.items()},
     **{f"prepare_{name}": good for name, good in EXTREMES.items()},
