@@ -7,6 +7,7 @@ import concurrent.futures
 import contextlib
 import pickle
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, Optional
@@ -30,11 +31,13 @@ from ._futures_wire import (
 from ._futures_worker import KEPT_FUNCTIONS
 from ._hocket import Communicator, Work, _Endings
 from ._spawn import Failure, RankError
-from .errors import Error, InvalidArgument, PeerDied
+from .errors import Aborted, Error, InvalidArgument, PeerDied
 from .grid import NULL_RANK
 
 # The worker's rank in the pair's communicator.
 _WORKER = 1
+# A wait is made of short ones, as a long task is no reason for a warning.
+_PATIENCE_SECONDS = 0.2
 # A key of `_Endings` that is no worker's.
 _WAKE = 0
 # A batch is expected to take no longer. It is as short as it can be with little loss.
@@ -57,13 +60,39 @@ class Function:
         self.messages = packer.pack(FUNCTION, (number, content))
 
 
+class TaskFuture(Future[Any]):
+    """A future whose waiter takes the outcome from the worker itself, without another thread."""
+
+    at: Optional[Worker] = None  # the worker that has the task
+
+    def result(self, timeout: Optional[float] = None) -> Any:
+        """See `concurrent.futures.Future`."""
+        return super().result(self._help(timeout))
+
+    def exception(self, timeout: Optional[float] = None) -> Optional[BaseException]:
+        """See `concurrent.futures.Future`."""
+        return super().exception(self._help(timeout))
+
+    def _help(self, timeout: Optional[float]) -> Optional[float]:
+        """Wait for the worker while this thread alone does; return the time that is left."""
+        if timeout is None:
+            while (worker := self.at) is not None and worker.visit(_PATIENCE_SECONDS):
+                pass
+            return None
+        until = time.monotonic() + timeout
+        while (worker := self.at) is not None and time.monotonic() < until:
+            if not worker.visit(min(_PATIENCE_SECONDS, max(0.0, until - time.monotonic()))):
+                break
+        return max(0.0, until - time.monotonic())
+
+
 class Task:
     """A task, until its future has its outcome."""
 
     __slots__ = ("attempts", "function", "future", "has_begun", "messages", "text")
 
     def __init__(self, text: str, messages: list[Any], function: Optional[Function]) -> None:
-        self.future: Future[Any] = Future()
+        self.future = TaskFuture()
         self.text = text  # the name of what it calls
         self.messages = messages
         self.function = function
@@ -78,9 +107,15 @@ class Task:
 
 
 class Worker:
-    """One worker as the side that hands out knows it. Guarded by the master's lock."""
+    """One worker as the side that hands out knows it. Guarded by the master's lock.
 
-    def __init__(self, rank: int, comm: Communicator) -> None:
+    `turn` is held by the thread that waits for what the worker sends, and takes it.
+    """
+
+    def __init__(self, rank: int, comm: Communicator, master: Master) -> None:
+        self._master = master
+        self.turn = threading.Lock()
+        self.is_gone = False
         self.rank = rank
         self.comm = comm
         self.incoming = Incoming(comm, _WORKER)
@@ -88,14 +123,20 @@ class Worker:
         self.ledger = Ledger.of(comm, _WORKER)
         self.has_batch = False
         self._elsewhere: collections.deque[Task] = collections.deque()  # ended; not in the ledger
+        self.taken: list[Task] = []  # of `tasks`, by the one who has the turn
         self._functions = [0] * KEPT_FUNCTIONS  # numbers of those that it has
         self._sends: list[Work] = []
+
+    def visit(self, seconds: float) -> bool:
+        """Wait for news of it in place of the master's thread; False if another thread does."""
+        return self._master.visit(self, seconds)
 
     def give(self, tasks: list[Task]) -> None:
         """Send it tasks: a batch, or one. If it has died, the receive from it says so."""
         self.tasks.extend(tasks)
         for task in tasks:
             task.attempts += 1
+            task.future.at = self
         messages = tasks[0].messages
         if self.ledger is not None and len(messages) == 1:
             self.has_batch = True
@@ -116,9 +157,10 @@ class Worker:
             with contextlib.suppress(Error):  # the next receive says so
                 work.synchronize()
         self._sends.clear()
-        if self._elsewhere:
-            return self._elsewhere.popleft()
-        return self.tasks.popleft() if self.tasks else None
+        if not self.tasks and not self._elsewhere:
+            return None
+        self.taken.append((self._elsewhere or self.tasks).popleft())
+        return self.taken[-1]
 
     def read(self) -> list[tuple[Task, Any, float]]:
         """The tasks whose outcomes the ledger has since the last call, the outcomes and seconds."""
@@ -130,13 +172,14 @@ class Worker:
                 if kind_of(message) == ELSEWHERE:
                     self._elsewhere.append(task)
                 else:
+                    self.taken.append(task)
                     found.append((task, message, seconds))
         return found
 
     def lose(self) -> list[Task]:
-        """Those of its tasks that are lost, as it has died. The others, in `tasks`, have not begun.
+        """Those of its tasks that are lost, as it has died. The others have not begun.
 
-        `read` comes first.
+        `read` comes first, and `take_back` afterwards.
         """
         lost = list(self._elsewhere)
         has_begun = not self.has_batch or (
@@ -144,14 +187,24 @@ class Worker:
         )
         if self.tasks and has_begun:
             lost.append(self.tasks.popleft())
-        for task in self.tasks:
-            task.attempts -= 1
         return lost
+
+    def take_back(self, count: int) -> list[Task]:
+        """The last tasks that it has, which it has not begun, the last one first."""
+        back = [self.tasks.pop() for _ in range(count)]
+        for task in back:
+            task.attempts -= 1
+            task.future.at = None
+        return back
 
     def stop(self, packer: Packer) -> None:
         """Tell it to stop."""
         with contextlib.suppress(Error):
             send(self.comm, packer.pack(STOP, None), _WORKER)
+
+
+# A task, and its value or its error.
+Outcome = tuple[Task, Any, Optional[BaseException]]
 
 
 class Times:
@@ -205,16 +258,18 @@ class Master:
         self._at_end = at_end
         self._lock = threading.Lock()
         self._queue: collections.deque[Task] = collections.deque()
-        self._workers = {rank: Worker(rank, comm) for rank, comm in pairs.items()}
+        self._workers = {rank: Worker(rank, comm, self) for rank, comm in pairs.items()}
         self._idle: list[Worker] = []
         self._times = Times()
+        self._interrupted: list[list[Outcome]] = []
         self._broken: Optional[BrokenExecutor] = None
         self._is_closing = False
         self._endings = _Endings()
         # A message to nobody, which has ended: `_endings` can be woken by it.
         self._ended = next(iter(pairs.values())).send_async(b"", NULL_RANK)
         for worker in self._workers.values():
-            self._await(worker)
+            worker.incoming.begin()
+            self._endings.watch(worker.incoming.work, worker.rank)
         self._thread = threading.Thread(target=self._run, name="hocket futures", daemon=True)
         self._thread.start()
 
@@ -255,7 +310,7 @@ class Master:
         lock, and may be called again.
         """
         self._is_closing = True
-        self._endings.watch(self._ended, _WAKE)
+        self._wake()
 
     def join(self, timeout: Optional[float] = None) -> bool:
         """Wait until all workers have stopped. False if time ran out. `close` comes first."""
@@ -271,91 +326,132 @@ class Master:
             with contextlib.suppress(Error):
                 worker.comm.abort("the executor was interrupted, and a task did not end")
 
-    # --- In the thread ------------------------------------------------------------------------
+    # --- Waiting for workers ------------------------------------------------------------------
+
+    def visit(self, worker: Worker, seconds: float) -> bool:
+        """Wait for news of a worker here, and take it. False if another thread does.
+
+        The thread of the executor does not wake up meanwhile.
+        """
+        if not worker.turn.acquire(blocking=False):
+            return False
+        outcomes: list[Outcome] = []
+        try:
+            work = worker.incoming.work
+            self._endings.forget(work)
+            with contextlib.suppress(TimeoutError):  # and errors, which `_look` finds
+                work.synchronize(seconds)
+            if work.test():
+                outcomes = self._look(worker)
+        finally:
+            self._leave(worker)
+        if self._is_closing:
+            self._wake()
+        self._complete(outcomes)
+        return True
 
     def _run(self) -> None:
         while self._workers:
             first = self._endings.next()
             for rank in [first, *self._endings.take()]:
                 worker = self._workers.get(rank or _WAKE)
-                if worker is not None:
-                    self._look(worker)
+                # A thread that waits for the worker takes what has come.
+                if worker is not None and worker.turn.acquire(blocking=False):
+                    outcomes: list[Outcome] = []
+                    try:
+                        if not worker.is_gone and worker.incoming.work.test():
+                            outcomes = self._look(worker)
+                    finally:
+                        self._leave(worker)
+                    self._complete(outcomes)
+            while self._interrupted:
+                self._complete(self._interrupted.pop())
             if self._is_closing:
                 self._stop_idle()
         self._at_end()
 
-    def _await(self, worker: Worker) -> None:
-        worker.incoming.begin()
-        self._endings.watch(worker.incoming.work, worker.rank)
+    def _leave(self, worker: Worker) -> None:
+        """Let another thread take the next news. One that has come is told at once."""
+        worker.turn.release()
+        if not worker.is_gone:
+            self._endings.watch(worker.incoming.work, worker.rank)
 
-    def _look(self, worker: Worker) -> None:
-        """A part of what a worker sends has come, or the worker has died."""
+    def _wake(self) -> None:
+        self._endings.watch(self._ended, _WAKE)
+
+    def _look(self, worker: Worker) -> list[Outcome]:
+        """A part of what a worker sends has come, or the worker has died. In its turn."""
+        if worker.is_gone:
+            return []
+        worker.taken = []
         try:
-            kind = worker.incoming.advance()
-            if kind is None:
-                self._endings.watch(worker.incoming.work, worker.rank)
-                return
-            if kind == BYE:
-                with self._lock:
-                    del self._workers[worker.rank]
-                worker.comm.close()
-                return
+            return self._take(worker)
         except Error as failure:
-            self._lose(worker, failure)
-            return
-        if kind == NEWS:
-            self._hear(worker)
-        else:
-            self._take(worker, kind)
+            return self._lose(worker, failure)
+        except BaseException as error:  # of a signal's handler
+            why = Aborted(f"{error!r} came while its news was taken")
+            self._complete([(task, None, why) for task in worker.taken])
+            self._complete(self._lose(worker, why))
+            raise
 
-    def _hear(self, worker: Worker) -> None:
+    def _take(self, worker: Worker) -> list[Outcome]:
+        kind = worker.incoming.advance()
+        if kind is None:
+            return []
+        if kind == BYE:
+            with self._lock:
+                self._forget(worker)
+            worker.comm.close()
+            return []
+        return self._hear(worker) if kind == NEWS else self._receive(worker, kind)
+
+    def _forget(self, worker: Worker) -> None:
+        worker.is_gone = True
+        del self._workers[worker.rank]
+        if worker in self._idle:
+            self._idle.remove(worker)
+        if not self._workers:
+            self._wake()
+
+    def _hear(self, worker: Worker) -> list[Outcome]:
         """A worker has ended some tasks of its batch, or gives some back."""
         back, is_last = worker.incoming.value()
         outcomes = self._read(worker)
         try:
-            with self._lock:
-                self._queue.extendleft(self._returned(worker, back))
-                worker.has_batch = not is_last
-                self._await(worker)
-                if is_last:
-                    self._occupy(worker)
-                self._occupy_idle()
+            worker.incoming.begin()
         except Error as failure:
-            self._lose(worker, failure)
-        for task, value, error in outcomes:
-            _complete(task, value, error)
+            return [*outcomes, *self._lose(worker, failure)]
+        with self._lock:
+            self._queue.extendleft(worker.take_back(back))
+            worker.has_batch = not is_last
+            if is_last:
+                self._occupy(worker)
+            self._occupy_idle()
+        return outcomes
 
-    def _read(self, worker: Worker) -> list[tuple[Task, Any, Optional[BaseException]]]:
-        outcomes = []
+    def _read(self, worker: Worker) -> list[Outcome]:
+        outcomes: list[Outcome] = []
         for task, message, seconds in worker.read():
             self._times.add(task.text, seconds)
             outcomes.append((task, *_value_of(kind_of(message), content_of(message))))
         return outcomes
 
-    def _returned(self, worker: Worker, count: int) -> list[Task]:
-        """The tasks that a worker gives back, the last one first."""
-        returned = [worker.tasks.pop() for _ in range(count)]
-        for task in returned:
-            task.attempts -= 1
-        return returned
-
-    def _take(self, worker: Worker, kind: int) -> None:
+    def _receive(self, worker: Worker, kind: int) -> list[Outcome]:
         """The outcome of one task has come, or the initializer's."""
         value, error = _value_of(kind, *worker.incoming.parts())
-        task, failed = None, []
+        task = worker.take()
+        outcomes: list[Outcome] = [] if task is None else [(task, value, error)]
         try:
-            with self._lock:
-                task = worker.take()
-                if task is None and error is not None:
-                    failed = self._break(f"the initializer of rank {worker.rank} failed", error)
-                self._await(worker)
-                if not worker.has_batch:
-                    self._occupy(worker)
+            worker.incoming.begin()
         except Error as failure:
-            self._lose(worker, failure)
-        if task is not None:
-            _complete(task, value, error)
-        self._fail(failed)
+            return [*outcomes, *self._lose(worker, failure)]
+        with self._lock:
+            if task is None and error is not None:
+                failed = self._break(f"the initializer of rank {worker.rank} failed", error)
+                outcomes += self._failed(failed)
+            if not worker.has_batch:
+                self._occupy(worker)
+        return outcomes
 
     def _occupy(self, worker: Worker) -> None:
         tasks = self._next_tasks(worker)
@@ -388,26 +484,25 @@ class Master:
                 break
         return tasks
 
-    def _lose(self, worker: Worker, failure: Error) -> None:
+    def _lose(self, worker: Worker, failure: Error) -> list[Outcome]:
         how = self._how_it_ended(worker.rank, failure)
         outcomes = self._read(worker)
         with self._lock:
             lost = worker.lose()
             error = self._loss(worker, failure, how, lost[0] if lost else None)
             again = [task for task in lost if task.attempts <= self._retries]
-            self._queue.extendleft(reversed([*again, *worker.tasks]))
-            del self._workers[worker.rank]
-            if worker in self._idle:
-                self._idle.remove(worker)
+            self._queue.extendleft(worker.take_back(len(worker.tasks)))
+            self._queue.extendleft(reversed(again))
+            self._forget(worker)
             self._occupy_idle()
             failed = [] if self._workers else self._break("no worker is left", error)
         worker.comm.close()
         for task in lost:
-            if task not in again:
+            if task in again:
+                task.future.at = None
+            else:
                 outcomes.append((task, None, self._loss(worker, failure, how, task)))
-        for task, value, told in outcomes:
-            _complete(task, value, told)
-        self._fail(failed)
+        return [*outcomes, *self._failed(failed)]
 
     def _loss(self, worker: Worker, failure: Error, how: str, task: Optional[Task]) -> PeerDied:
         at = ""
@@ -435,9 +530,27 @@ class Master:
         self._queue.clear()
         return failed
 
-    def _fail(self, tasks: list[Task]) -> None:
-        for task in tasks:
-            _complete(task, None, self._broken)
+    def _complete(self, outcomes: list[Outcome]) -> None:
+        """Give futures their outcomes. Their callbacks run here, and may hand out tasks."""
+        outcomes.reverse()
+        try:
+            while outcomes:
+                task, value, error = outcomes[-1]
+                task.future.at = None
+                if task.future.done():
+                    pass
+                elif error is None:
+                    task.future.set_result(value)
+                else:
+                    task.future.set_exception(error)
+                outcomes.pop()
+        except BaseException:  # of a signal's handler: the executor's thread goes on
+            self._interrupted.append(outcomes[::-1])
+            self._wake()
+            raise
+
+    def _failed(self, tasks: list[Task]) -> list[Outcome]:
+        return [(task, None, self._broken) for task in tasks]
 
     def _stop_idle(self) -> None:
         with self._lock:
@@ -446,14 +559,6 @@ class Master:
             for worker in self._idle:
                 worker.stop(self._packer)
             self._idle.clear()
-
-
-def _complete(task: Task, value: Any, error: Optional[BaseException]) -> None:
-    """Give its future the outcome. Its callbacks run here, and may hand out tasks."""
-    if error is None:
-        task.future.set_result(value)
-    else:
-        task.future.set_exception(error)
 
 
 def _value_of(

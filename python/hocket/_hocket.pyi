@@ -1153,7 +1153,7 @@ class Communicator:
         """
         Send an object to one rank, which receives it by `recv_object`.
 
-        One thread at a time sends objects to a rank under one tag. `obj` and `allow_pickle` are those of
+        `obj` and `allow_pickle` are those of
         `broadcast_object`, `destination` and `tag` those of `send`.
         """
 
@@ -1175,6 +1175,32 @@ class Communicator:
         ReceivedObject
             Named tuple (object, source, tag).
         """
+
+    def broadcast_object_async(self, obj: Any = None, root: int = 0, allow_pickle: Optional[bool] = None, deadline: Timeout = None) -> Work:
+        """
+        Start a `broadcast_object`; the Work's `wait()` returns the object. It is read at once.
+        """
+
+    def gather_object_async(self, obj: Any, root: int = 0, allow_pickle: Optional[bool] = None, deadline: Timeout = None) -> Work:
+        """
+        Start a `gather_object`; the Work's `wait()` returns the objects at the root.
+        """
+
+    def all_gather_object_async(self, obj: Any, allow_pickle: Optional[bool] = None, deadline: Timeout = None) -> Work:
+        """Start an `all_gather_object`; the Work's `wait()` returns the objects."""
+
+    def scatter_object_async(self, objects: Optional[Sequence[Any]] = None, root: int = 0, allow_pickle: Optional[bool] = None, deadline: Timeout = None) -> Work:
+        """
+        Start a `scatter_object`; the Work's `wait()` returns this rank's object.
+        """
+
+    def send_object_async(self, obj: Any, destination: int, tag: int = 0, allow_pickle: Optional[bool] = None, deadline: Timeout = None) -> Work:
+        """
+        Start a `send_object`. The object is read at once, and may be changed afterwards.
+        """
+
+    def recv_object_async(self, source: int = -1, tag: int = 0, allow_pickle: Optional[bool] = None, deadline: Timeout = None) -> Work:
+        """Start a `recv_object`; the Work's `wait()` returns the ReceivedObject."""
 
     @property
     def symmetric(self) -> SymmetricMemory:

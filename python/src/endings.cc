@@ -116,6 +116,11 @@ class Watchers {
     watching_.push_back({endings, std::move(own)});
   }
 
+  void remove(const Shared& endings) noexcept {
+    const std::lock_guard lock(mutex_);
+    watching_.remove_if([&](const Watch& watch) { return watch.endings.lock() == endings; });
+  }
+
   void end() noexcept {
     const std::lock_guard lock(mutex_);
     has_ended_ = true;
@@ -175,6 +180,14 @@ void bind_endings(nb::module_& module) {
           arg("key"),
           nb::sig("def watch(self, work: Work, key: int) -> None"),
           "Have `next` return `key` once the call has ended, or `take`.")
+      .def(
+          "forget",
+          [](Handle& h, WorkHandle& work) {
+            if (work.watchers != nullptr) work.watchers->remove(h.endings);
+          },
+          arg("work").lock(),
+          nb::sig("def forget(self, work: Work) -> None"),
+          "Watch a call no longer. If it has ended, its key may be returned all the same.")
       .def(
           "next",
           [](Handle& h, nb::handle timeout) {
