@@ -214,6 +214,11 @@ class Crew:
             self._members[index] = Member(index)
         return missing
 
+    def renew(self, index: int) -> None:
+        """Start another process in place of one that has ended."""
+        self.end(index)
+        self._members[index] = Member(index)
+
     def end(self, index: int) -> None:
         """End one, now."""
         member = self._members.pop(index, None)

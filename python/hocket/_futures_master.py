@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import concurrent.futures
 import contextlib
+import itertools
 import pickle
 import threading
 import time
@@ -36,8 +37,8 @@ from .grid import NULL_RANK
 
 # The worker's rank in the pair's communicator.
 _WORKER = 1
-# A wait is made of short ones, as a long task is no reason for a warning.
-_PATIENCE_SECONDS = 0.2
+# A wait is made of short ones, between which signals are handled.
+_PATIENCE_SECONDS = 0.05
 # A key of `_Endings` that is no worker's.
 _WAKE = 0
 # A batch is expected to take no longer. It is as short as it can be with little loss.
@@ -112,10 +113,12 @@ class Worker:
     `turn` is held by the thread that waits for what the worker sends, and takes it.
     """
 
-    def __init__(self, rank: int, comm: Communicator, master: Master) -> None:
+    def __init__(self, key: int, rank: int, comm: Communicator, master: Master) -> None:
         self._master = master
+        self.key = key  # of `_Endings`; the rank may be that of a worker that has died
         self.turn = threading.Lock()
         self.is_gone = False
+        self.pid: Optional[int] = None  # of the process, once it is ready
         self.rank = rank
         self.comm = comm
         self.incoming = Incoming(comm, _WORKER)
@@ -242,6 +245,8 @@ class Master:
         Describes the end of the worker of a rank, given the error that told of it.
     at_end : function
         Called when all workers have stopped.
+    replace : function, optional
+        Called with the rank of each worker that is lost, and followed by `add` or `miss`.
     """
 
     def __init__(
@@ -251,6 +256,7 @@ class Master:
         retries: int,
         how_it_ended: Callable[[int, Error], str],
         at_end: Callable[[], None],
+        replace: Optional[Callable[[int], None]] = None,
     ) -> None:
         self._packer = packer
         self._retries = retries
@@ -258,7 +264,11 @@ class Master:
         self._at_end = at_end
         self._lock = threading.Lock()
         self._queue: collections.deque[Task] = collections.deque()
-        self._workers = {rank: Worker(rank, comm, self) for rank, comm in pairs.items()}
+        self._keys = itertools.count(_WAKE + 1)
+        self._workers: dict[int, Worker] = {}
+        self.replace = replace
+        self._expected = 0  # workers that are to come in place of others
+        self._has_ended = False
         self._idle: list[Worker] = []
         self._times = Times()
         self._interrupted: list[list[Outcome]] = []
@@ -267,9 +277,10 @@ class Master:
         self._endings = _Endings()
         # A message to nobody, which has ended: `_endings` can be woken by it.
         self._ended = next(iter(pairs.values())).send_async(b"", NULL_RANK)
-        for worker in self._workers.values():
+        for rank, comm in pairs.items():
+            worker = Worker(next(self._keys), rank, comm, self)
             worker.incoming.begin()
-            self._endings.watch(worker.incoming.work, worker.rank)
+            self._take_in(worker)
         self._thread = threading.Thread(target=self._run, name="hocket futures", daemon=True)
         self._thread.start()
 
@@ -277,13 +288,20 @@ class Master:
     def ranks(self) -> list[int]:
         """The workers that are left."""
         with self._lock:
-            return sorted(self._workers)
+            return sorted(worker.rank for worker in self._workers.values())
+
+    @property
+    def pids(self) -> dict[int, int]:
+        """The processes of the workers that have begun, by rank."""
+        with self._lock:
+            found = ((worker.rank, worker.pid) for worker in self._workers.values())
+            return {rank: pid for rank, pid in sorted(found) if pid is not None}
 
     @property
     def busy_ranks(self) -> list[int]:
         """The workers that are at a task."""
         with self._lock:
-            return [rank for rank, worker in self._workers.items() if worker.tasks]
+            return [worker.rank for worker in self._workers.values() if worker.tasks]
 
     def submit(self, task: Task) -> None:
         """Hand out a task, as soon as a worker is idle."""
@@ -295,6 +313,30 @@ class Master:
             self._queue.append(task)
             if self._idle:
                 self._occupy(self._idle.pop())
+
+    def add(self, rank: int, comm: Communicator) -> None:
+        """A worker comes in place of one that has died. Any thread. Raises Error if it dies."""
+        worker = Worker(next(self._keys), rank, comm, self)
+        worker.incoming.begin()
+        with self._lock:
+            self._expected -= 1
+            if self._has_ended:
+                worker.stop(self._packer)
+                return
+            self._take_in(worker)
+
+    def miss(self, why: str, cause: BaseException) -> None:
+        """Nobody comes in place of a worker that has died. Any thread."""
+        with self._lock:
+            self._expected -= 1
+            is_alone = not self._workers and self._expected == 0
+            outcomes = self._failed(self._break(why, cause)) if is_alone else []
+        self._wake()
+        self._complete(outcomes)
+
+    def _take_in(self, worker: Worker) -> None:
+        self._workers[worker.key] = worker
+        self._endings.watch(worker.incoming.work, worker.key)
 
     def cancel_pending(self) -> None:
         """Cancel all tasks that no worker has."""
@@ -339,9 +381,7 @@ class Master:
         try:
             work = worker.incoming.work
             self._endings.forget(work)
-            with contextlib.suppress(TimeoutError):  # and errors, which `_look` finds
-                work.synchronize(seconds)
-            if work.test():
+            if work._ends_within(seconds):
                 outcomes = self._look(worker)
         finally:
             self._leave(worker)
@@ -351,10 +391,10 @@ class Master:
         return True
 
     def _run(self) -> None:
-        while self._workers:
+        while self._goes_on():
             first = self._endings.next()
-            for rank in [first, *self._endings.take()]:
-                worker = self._workers.get(rank or _WAKE)
+            for key in [first, *self._endings.take()]:
+                worker = self._workers.get(key or _WAKE)
                 # A thread that waits for the worker takes what has come.
                 if worker is not None and worker.turn.acquire(blocking=False):
                     outcomes: list[Outcome] = []
@@ -370,11 +410,18 @@ class Master:
                 self._stop_idle()
         self._at_end()
 
+    def _goes_on(self) -> bool:
+        with self._lock:
+            self._has_ended = not self._workers and not (
+                self._expected and (self._queue or not self._is_closing)
+            )
+            return not self._has_ended
+
     def _leave(self, worker: Worker) -> None:
         """Let another thread take the next news. One that has come is told at once."""
         worker.turn.release()
         if not worker.is_gone:
-            self._endings.watch(worker.incoming.work, worker.rank)
+            self._endings.watch(worker.incoming.work, worker.key)
 
     def _wake(self) -> None:
         self._endings.watch(self._ended, _WAKE)
@@ -407,7 +454,7 @@ class Master:
 
     def _forget(self, worker: Worker) -> None:
         worker.is_gone = True
-        del self._workers[worker.rank]
+        del self._workers[worker.key]
         if worker in self._idle:
             self._idle.remove(worker)
         if not self._workers:
@@ -449,6 +496,8 @@ class Master:
             if task is None and error is not None:
                 failed = self._break(f"the initializer of rank {worker.rank} failed", error)
                 outcomes += self._failed(failed)
+            if task is None:
+                worker.pid = value
             if not worker.has_batch:
                 self._occupy(worker)
         return outcomes
@@ -495,8 +544,12 @@ class Master:
             self._queue.extendleft(reversed(again))
             self._forget(worker)
             self._occupy_idle()
-            failed = [] if self._workers else self._break("no worker is left", error)
+            self._expected += self.replace is not None
+            is_alone = not self._workers and self._expected == 0
+            failed = self._break("no worker is left", error) if is_alone else []
         worker.comm.close()
+        if self.replace is not None:
+            self.replace(worker.rank)
         for task in lost:
             if task in again:
                 task.future.at = None

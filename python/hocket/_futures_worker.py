@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import functools
+import os
 import pickle
 import threading
 import time
@@ -79,8 +80,13 @@ class Worker:
         ledger = Ledger.of(comm, comm.rank)
         self._batch = None if ledger is None else _Batch(ledger, self)
 
-    def serve(self, initializer: Initializer, arguments: tuple[Any, ...]) -> None:
-        """Run tasks until it is told to stop.
+    def serve(
+        self,
+        initializer: Initializer,
+        arguments: tuple[Any, ...],
+        begun: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Run tasks until it is told to stop. Calls `begun` when the initializer has returned.
 
         Raises
         ------
@@ -90,9 +96,11 @@ class Worker:
             Ctrl-C has come while no task was there.
         """
 
-        def begin() -> None:
+        def begin() -> int:
             if initializer is not None:
                 initializer(*arguments)
+            begun()
+            return os.getpid()
 
         self.send(self._outcome(READY, begin))
         try:
@@ -240,13 +248,15 @@ def _no_function() -> Any:
     raise RuntimeError("a task came before its function")
 
 
-def serve_member(member: Member, rank: int, size: int, address: str, begins: bytes) -> None:
-    """The task of a process that `Executor(n)` has started: to be a worker."""
+def serve_member(
+    member: Member, number: int, rank: int, size: int, address: str, begins: bytes
+) -> None:
+    """The task of a process that `Executor(n)` has started: to be its worker of that number."""
     member.send("ready")
     comm = init(rank=rank, size=size, address=address, timeout=60, name="executor")
     pair = pairs_of(comm)[rank]
-    worker = Worker(pair, rank, Packer(same_program=False), member.interruptible)
-    worker.serve(*_beginning(begins))
+    worker = Worker(pair, number, Packer(same_program=False), member.interruptible)
+    worker.serve(*_beginning(begins), lambda: member.send("working"))
     comm.close()
 
 

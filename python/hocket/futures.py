@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from typing import Any, NoReturn, Optional, TypeVar, Union
 
+from ._futures_door import Door, own_group
 from ._futures_local import LocalWorkers, begins
 from ._futures_master import BrokenExecutor, Function, Master, Task
 from ._futures_wire import MAP, TASK, Packer
@@ -49,10 +50,10 @@ class Executor(concurrent.futures.Executor):
             if pool is not None:  # on rank 0
                 results = list(pool.map(f, range(100)))
 
-    A task goes to the first idle worker. Arrays in arguments and results are not pickled: they
-    travel from where they lie into new memory, so leave them alone until the task is done. A worker
-    that dies is named in the exception of its task's future, a `hocket.PeerDied`. The other
-    workers go on.
+    A task goes to the first idle worker; short ones go in batches. Arrays in arguments and results
+    are not pickled: they travel from where they lie into new memory, so leave them alone until the
+    task is done. A worker that dies is named in the exception of its task's future, a
+    `hocket.PeerDied`. The other workers go on, and a new process takes its place.
 
     Parameters
     ----------
@@ -65,6 +66,10 @@ class Executor(concurrent.futures.Executor):
         Its arguments.
     retries : int
         How often a task is run again, on another worker, when its worker has died.
+    replace : bool, optional
+        Whether another worker takes the place of one that has died: a new process, which is the
+        default of ``Executor(n)``. With a communicator, all ranks say so, and newcomers are taken
+        in that wait at the job's door (``hocket run --join``).
     """
 
     def __init__(
@@ -74,32 +79,47 @@ class Executor(concurrent.futures.Executor):
         initializer: Optional[Callable[..., object]] = None,
         initargs: tuple[Any, ...] = (),
         retries: int = 0,
+        replace: Optional[bool] = None,
     ) -> None:
         if initializer is not None and not callable(initializer):
             raise InvalidArgument(f"initializer is {type_in_words(initializer)}; give a function")
         if not isinstance(retries, int) or retries < 0:
             raise InvalidArgument(f"retries is {retries!r}, expected a number from 0 on")
+        if replace not in (None, True, False):
+            raise InvalidArgument(f"replace is {replace!r}, expected True or False")
         self._beginning = (initializer, tuple(initargs))
         self._owner = os.getpid()
         self._numbers = itertools.count(1)
         self._worker: Optional[Worker] = None
         self._local: Optional[LocalWorkers] = None
+        self._door: Optional[Door] = None
         self._comm: Optional[Communicator] = None
         if isinstance(workers, Communicator):
-            self._use(workers, retries)
+            self._use(workers, retries, bool(replace))
         else:
-            self._start(workers, retries)
+            self._start(workers, retries, replace is not False)
         if self._worker is None:
             _masters.add(self._master)
             weakref.finalize(self, self._master.close)
 
-    def _start(self, n: Optional[int], retries: int) -> None:
+    def _start(self, n: Optional[int], retries: int, replaces: bool) -> None:
         n = len(os.sched_getaffinity(0)) if n is None else number_of_ranks("Executor", n, 1023)
         local = LocalWorkers(n, begins(*self._beginning))
         self._local, self._packer = local, Packer(same_program=False)
-        self._master = Master(local.pairs, self._packer, retries, local.how_it_ended, local.close)
+        self._master = master = Master(
+            local.pairs,
+            self._packer,
+            retries,
+            local.how_it_ended,
+            local.close,
+            (lambda _: None) if replaces else None,  # it sees the end of its processes
+        )
+        if replaces:
+            local.start(master.add, master.miss)
+        else:
+            local.start()
 
-    def _use(self, comm: Communicator, retries: int) -> None:
+    def _use(self, comm: Communicator, retries: int, replaces: bool) -> None:
         if comm.size < 2:
             raise InvalidArgument(
                 "Executor: the communicator has one rank, and nobody to work for it; start the "
@@ -107,10 +127,18 @@ class Executor(concurrent.futures.Executor):
             )
         self._comm, self._packer = comm, Packer(same_program=True)
         pairs = pairs_of(comm)
+        own = own_group(comm) if replaces else None
         if comm.rank == 0:
-            self._master = Master(pairs, self._packer, retries, _how_it_ended, lambda: None)
+            self._master = Master(pairs, self._packer, retries, _how_it_ended, self._close_door)
+            if own is not None:
+                self._door = Door(own, self._master.add, self._master.miss)
+                self._master.replace = self._door.replace
         else:
             self._worker = Worker(pairs[comm.rank], comm.rank, self._packer)
+
+    def _close_door(self) -> None:
+        if self._door is not None:
+            self._door.close()
 
     # --- The workers' side --------------------------------------------------------------------
 
@@ -135,6 +163,12 @@ class Executor(concurrent.futures.Executor):
         """The ranks of the workers that are left."""
         self._require_master()
         return self._master.ranks
+
+    @property
+    def pids(self) -> dict[int, int]:
+        """The processes of the workers that are ready for tasks, by rank."""
+        self._require_master()
+        return self._master.pids
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         """Run ``fn(*args, **kwargs)`` on a worker.

@@ -1,4 +1,7 @@
 // Calls that have been started, and calls that have been prepared.
+#include <algorithm>
+#include <chrono>
+
 #include "device.h"
 #include "errors.h"
 #include "hocket/error.h"
@@ -146,6 +149,20 @@ void give_up(WorkHandle& handle) {
   handle.work.has_ended();
 }
 
+// Waits without regard to signals. True once the call has ended, well or not.
+bool ends_within(WorkHandle& handle, double seconds) {
+  require_kept(handle);
+  const auto limit =
+      std::chrono::duration_cast<Duration>(std::chrono::duration<double>(std::max(0.0, seconds)));
+  return without_gil_or_signals([&] {
+    try {
+      return handle.work.wait_for(limit);
+    } catch (const Error&) {
+      return true;
+    }
+  });
+}
+
 nb::object waiting(const char* function, nb::handle self) {
   return nb::module_::import_("hocket._waiting").attr(function)(self);
 }
@@ -224,6 +241,11 @@ TimeoutError
 Error
     The call's error.
 )")
+      .def("_ends_within",
+           &ends_within,
+           nb::lock_self(),
+           arg("seconds"),
+           nb::sig("def _ends_within(self, seconds: float) -> bool"))
       .def("test",
            &test,
            nb::lock_self(),

@@ -366,7 +366,7 @@ except KeyboardInterrupt:
 
 
 def test_who_dies_is_named_and_the_others_go_on():
-    with Executor(3) as pool:
+    with Executor(3, replace=False) as pool:
         victim = pool.submit(tasks.die)
         with pytest.raises(hocket.PeerDied, match=r"worker rank \d \(pid \d+\) was killed by SIGKILL while "
                                                   "it ran die; Executor.*retries=1") as caught:
@@ -385,7 +385,7 @@ def test_who_dies_is_named_and_the_others_go_on():
 
 
 def test_tasks_that_wait_fail_with_the_last_worker():
-    with Executor(1) as pool:
+    with Executor(1, replace=False) as pool:
         first = pool.submit(tasks.die)
         others = [pool.submit(tasks.square, i) for i in range(3)]
         assert isinstance(first.exception(), hocket.PeerDied)
@@ -393,11 +393,11 @@ def test_tasks_that_wait_fail_with_the_last_worker():
 
 
 def test_a_task_is_run_again_where_that_is_asked(tmp_path):
-    with Executor(3, retries=1) as pool:
+    with Executor(3, retries=1, replace=False) as pool:
         assert pool.submit(tasks.die_once, str(tmp_path / "one")).result() == "lived"
         results = pool.map(tasks.die_once, [str(tmp_path / "two")] * 3)
         assert set(results) == {"lived"} and len(pool.ranks) == 1
-    with Executor(3, retries=1) as pool:
+    with Executor(3, retries=1, replace=False) as pool:
         with pytest.raises(hocket.PeerDied, match="while it ran die for the 2. time"):
             pool.submit(tasks.die).result()
         assert len(pool.ranks) == 1
@@ -407,7 +407,7 @@ def test_a_task_is_run_again_where_that_is_asked(tmp_path):
 def test_a_worker_is_killed_at_random(seed):
     """Each result is right or names who died; with retries all are right."""
     chance = random.Random(seed)
-    with Executor(3, retries=seed % 2) as pool:
+    with Executor(3, retries=seed % 2, replace=False) as pool:
         pids = set()
         while len(pids) < 3:
             pids |= {f.result() for f in [pool.submit(tasks.pid) for _ in range(30)]}
@@ -441,6 +441,93 @@ def test_a_worker_that_is_stopped_holds_up_its_own_task_alone():
         assert len(left) <= 1
         os.kill(stopped, signal.SIGCONT)
         assert [future.result() for future in futures] == [i * i for i in range(50)]
+
+
+def test_the_others_of_a_batch_are_not_lost(tmp_path):
+    """Short tasks travel in batches. The one that kills the worker is lost, and none beside it."""
+    with Executor(1) as pool:
+        for _ in range(3):
+            assert list(pool.map(tasks.square, range(500))) == [x * x for x in range(500)]
+            before = [pool.submit(tasks.die_at, i, 130) for i in range(200)]
+            lost = [i for i, future in enumerate(before) if future.exception() is not None]
+            assert lost == [130] and "while it ran die_at" in str(before[130].exception())
+            assert all(future.result() == i for i, future in enumerate(before) if i != 130)
+
+
+def test_a_long_task_holds_up_no_other_of_its_batch(tmp_path):
+    go = str(tmp_path / "go")
+    with Executor(2) as pool:
+        assert list(pool.map(tasks.wait_at, range(400), [""] * 400)) == list(range(400))  # all are short
+        futures = [pool.submit(tasks.wait_at, i, go if i == 7 else "") for i in range(300)]
+        done, left = concurrent.futures.wait(futures[:7] + futures[8:], timeout=20)
+        assert not left and not futures[7].done()
+        tasks.touch(go)
+        assert [future.result() for future in futures] == list(range(300))
+
+
+def test_long_results_of_short_tasks():
+    with Executor(2) as pool:
+        for _ in range(2):
+            found = list(pool.map(tasks.text_of, range(3000, 3300)))
+            assert found == ["x" * (i * 40) if i % 50 == 0 else i for i in range(3000, 3300)]
+
+
+# --- Newcomers ------------------------------------------------------------------------------------
+
+
+def await_all(pool, n):
+    until = time.monotonic() + 40
+    while len(pool.ranks) < n:
+        assert time.monotonic() < until, pool.ranks
+        time.sleep(0.01)
+    assert pool.ranks == list(range(1, n + 1))
+
+
+def test_workers_killed_at_random_are_replaced():
+    """50 kills in a farm of 4: all tasks come out right, and the workers are whole at the end."""
+    chance = random.Random(41)
+    with Executor(4, retries=50) as pool:
+        x = np.arange(5_000)
+        for kill in range(50):
+            futures = [pool.submit(tasks.double, x + i if i % 3 else i) for i in range(60)]
+            time.sleep(chance.random() * 0.01)
+            victim = chance.choice(list(pool.pids.values()))
+            os.kill(victim, signal.SIGKILL)
+            for i, future in enumerate(futures):
+                assert np.array_equal(future.result(40), 2 * (x + i) if i % 3 else 2 * i)
+            until = time.monotonic() + 40
+            while victim in pool.pids.values():
+                assert time.monotonic() < until
+                time.sleep(0.005)
+        await_all(pool, 4)
+        assert len(set(pool.pids.values())) == 4
+        assert list(pool.map(tasks.square, range(100))) == [i * i for i in range(100)]
+
+
+def test_the_only_worker_is_replaced_and_tasks_wait_for_it():
+    with Executor(1, initializer=tasks.keep, initargs=("kept",)) as pool:
+        first = pool.submit(tasks.die)
+        others = [pool.submit(tasks.kept_value) for _ in range(3)]
+        assert isinstance(first.exception(), hocket.PeerDied)
+        assert [future.result() for future in others] == ["kept"] * 3
+        await_all(pool, 1)
+
+
+def test_newcomers_that_die_as_they_start_are_not_replaced_for_ever(tmp_path):
+    with Executor(1, initializer=tasks.die_second, initargs=(str(tmp_path / "first"),)) as pool:
+        with pytest.raises(hocket.PeerDied):
+            pool.submit(tasks.die).result()
+        with pytest.raises(BrokenExecutor, match="in a row|no worker is left"):
+            pool.submit(tasks.square, 3).result()
+
+
+def test_shutdown_while_a_newcomer_is_being_started():
+    for wait in (True, False):
+        pool = Executor(2)
+        with pytest.raises(hocket.PeerDied):
+            pool.submit(tasks.die).result()
+        pool.shutdown(wait=wait)
+        pool.shutdown()
 
 
 # --- Refused --------------------------------------------------------------------------------------

@@ -66,6 +66,30 @@ def die_once(path):
     die()
 
 
+def die_at(i, fatal):
+    if i == fatal:
+        die()
+    return i
+
+
+def die_second(path):
+    """Lets the first who comes here live."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        die()
+
+
+def wait_at(i, path):
+    if path:
+        wait_for(path)
+    return i
+
+
+def text_of(i):
+    return "x" * (i * 40) if i % 50 == 0 else i
+
+
 def exit_at_once(code):
     os._exit(code)
 
