@@ -48,6 +48,7 @@ class LocalWorkers:
         self._left = set(range(n))  # those that are at work
         self._coming: dict[int, str] = {}  # those that are to join, and where
         self._starting = set(range(n))  # those that have not come to work so far
+        self._worlds: dict[int, Communicator] = {}  # of those that came later
         self._joins: list[threading.Thread] = []
         self._failures = 0
         self._came: Optional[Came] = None
@@ -104,7 +105,8 @@ class LocalWorkers:
         self._thread.join()
         for join in self._joins:
             join.join()
-        self.comm.close()
+        for comm in [self.comm, *self._worlds.values()]:
+            comm.close()
         self._crew.close()
 
     def _send_task(self, index: int, size: int, address: str, rank: int) -> None:
@@ -185,7 +187,9 @@ class LocalWorkers:
         assert self._came is not None
         try:
             comm = init(rank=0, size=2, address=address, timeout=_JOIN_SECONDS, name="executor")
-            self._came(index + 1, pairs_of(comm)[1])
+            pair = pairs_of(comm)[1]
+            self._worlds[index] = comm
+            self._came(index + 1, pair)
         except Error:  # it has died, or does not come: its end is seen by the other thread
             self.signal(signal.SIGKILL, [index + 1])
 

@@ -321,8 +321,7 @@ class Master:
         with self._lock:
             self._expected -= 1
             if self._has_ended:
-                worker.stop(self._packer)
-                return
+                raise InvalidArgument("the executor has ended")
             self._take_in(worker)
 
     def miss(self, why: str, cause: BaseException) -> None:

@@ -12,11 +12,12 @@ import sys
 import threading
 import time
 from concurrent.futures import as_completed
+from pathlib import Path
 
 import farm_tasks as tasks
 import numpy as np
 import pytest
-from helpers import ROOT, run_job
+from helpers import ROOT, find_command, run_job
 
 import hocket
 from hocket.futures import BrokenExecutor, Executor
@@ -315,7 +316,8 @@ def f(x):
     print("at", x)
     return x + 1
 with Executor(1) as pool:
-    print(list(pool.map(f, [1, 2])))
+    results = list(pool.map(f, [1, 2]))
+print(results)
 """)
     assert sorted(done.stdout.splitlines()) == ["[1] at 1", "[1] at 2", "[2, 3]"]
 
@@ -562,6 +564,8 @@ def test_wrong_arguments(arguments, text):
 def test_other_wrong_arguments(pool):
     with pytest.raises(hocket.InvalidArgument, match="retries is -1"):
         Executor(1, retries=-1)
+    with pytest.raises(hocket.InvalidArgument, match="replace is 'yes'"):
+        Executor(1, replace="yes")
     with pytest.raises(hocket.InvalidArgument, match="initializer is an int"):
         Executor(1, initializer=5)
     with pytest.raises(hocket.InvalidArgument, match="fn is an int, which cannot be called"):
@@ -658,3 +662,44 @@ except hocket.PeerDied as error:
     print("told", error.rank)
 """, before=["--keep-going"])
     assert "[1] told 0" in done.stdout and "[2] told 0" in done.stdout, done.stdout
+
+
+def test_a_job_takes_in_newcomers_that_wait_at_its_door(tmp_path):
+    """Two workers of a job die; spares take their places, one after the other."""
+    program = tmp_path / "program.py"
+    program.write_text(JOB.format(support=str(ROOT / "tests" / "python" / "support")) + """
+import time
+with Executor(comm, replace=True) as pool:
+    if pool is not None:
+        assert pool.ranks == [1, 2]
+        for _ in range(2):
+            try:
+                pool.submit(tasks.die).result()
+            except hocket.PeerDied as error:
+                print("lost", error.rank)
+            assert list(pool.map(own, range(100))) == [i + 0.5 for i in range(100)]
+        until = time.monotonic() + 40
+        while len(pool.ranks) < 2 or len(pool.pids) < 2:
+            assert time.monotonic() < until, pool.ranks
+            time.sleep(0.01)
+        print(pool.ranks, list(pool.map(own, range(3))))
+print("ended", comm.rank, "of", comm.size)
+""")
+    door = f"farm-{os.getpid()}"
+    environment = {**os.environ, "PYTHONPATH": str(Path(hocket.__file__).parent.parent), "HOCKET_DOOR": door}
+    spares = [
+        subprocess.Popen(
+            [find_command(), "run", "--join", door, "-n", "1", "--", sys.executable, str(program)],
+            env={k: v for k, v in environment.items() if k != "HOCKET_DOOR"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    done = run_job(3, program, before=["--keep-going"], env={"HOCKET_DOOR": door})
+    told = [spare.communicate(timeout=50)[0] for spare in spares]
+    assert "[0] [1, 2] [0.5, 1.5, 2.5]" in done.stdout and "[0] ended 0 of 3" in done.stdout, (done.stdout, told)
+    assert sorted(line for line in done.stdout.splitlines() if "lost" in line) == ["[0] lost 1", "[0] lost 2"]
+    assert [spare.returncode for spare in spares] == [0, 0], told
+    assert all("ended 1 of 2" in text for text in told), told
