@@ -19,6 +19,10 @@ from ._crew_member import Member
 from ._spawn import dumps, failure_of
 
 
+# Time for ranks of one host that have started to become one world.
+_ADMIT_SECONDS = 20.0
+
+
 class Answer(NamedTuple):
     """The outcome of one rank's part."""
 
@@ -54,6 +58,32 @@ def join(member: Member, rank: int, size: int, address: str) -> Answer:
             leave.close()
         member.comm = hocket.init(rank=rank, size=size, address=address, timeout=60)
         _names(member).update(comm=member.comm, hocket=hocket, np=np)
+
+    return _answer(member, rank, body)
+
+
+def door(member: Member, rank: int) -> Answer:
+    """The address at which this rank's job takes newcomers in; None if it cannot."""
+
+    def body() -> Optional[str]:
+        comm = member.comm
+        with contextlib.suppress(hocket.Error):
+            return None if comm is None else comm.door
+        return None
+
+    return _answer(member, rank, body)
+
+
+def admit(member: Member, rank: int, door: str, count: int) -> Answer:
+    """Be taken in at a job's door, or take newcomers in. The answer is this rank's new number."""
+
+    def body() -> int:
+        if member.comm is None:
+            member.comm = hocket.init(join=door, timeout=_ADMIT_SECONDS)
+        else:
+            member.comm = member.comm.admit(count, patience=_ADMIT_SECONDS)
+        _names(member).update(comm=member.comm, hocket=hocket, np=np)
+        return member.comm.rank
 
     return _answer(member, rank, body)
 

@@ -23,7 +23,10 @@ from typing import Any, Literal, NamedTuple, Optional
 from ._crew_channel import QueuingChannel
 
 # Variables that make a process a rank of some other job.
-_OTHER_JOBS = ("HOCKET_RANK", "HOCKET_SIZE", "HOCKET_STORE", "HOCKET_KEY", "HOCKET_KEY_FILE")
+_OTHER_JOBS = (
+    "HOCKET_RANK", "HOCKET_SIZE", "HOCKET_STORE", "HOCKET_KEY", "HOCKET_KEY_FILE", "HOCKET_JOB",
+    "HOCKET_DOOR", "HOCKET_JOIN",
+)  # fmt: skip
 
 # This variable holds a member's mark, behind the marks of the members that started it.
 _MARKS = "_HOCKET_CREW_MARKS"
@@ -224,6 +227,13 @@ class Crew:
         member = self._members.pop(index, None)
         if member is not None:
             member.end()
+
+    def renumber(self, numbers: Iterable[int]) -> None:
+        """Give each member, in order, another number."""
+        members = [self._members[index] for index in sorted(self._members)]
+        for member, number in zip(members, numbers):
+            member.index = number
+        self._members = {member.index: member for member in members}
 
     def kill(self) -> None:
         """Send SIGKILL to all members, from any thread. A thread that waits for them sees their

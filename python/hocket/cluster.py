@@ -19,7 +19,7 @@ from . import _cluster_member
 from ._crew import Crew, Labels, fresh_address, how_it_ended, signal_of
 from ._job import number_of_ranks
 from ._spawn import Failure, RankError, dumps_for_others, raise_failure
-from .errors import Aborted, InvalidArgument, PeerDied
+from .errors import Aborted, Error, InvalidArgument, PeerDied
 
 T = TypeVar("T")
 
@@ -130,7 +130,8 @@ class Cluster:
     def restart(self, ranks: Iterable[int] = ()) -> None:
         """Replace ranks that have ended, or did not stop, by new ones.
 
-        The others keep their names. All ranks get a new communicator.
+        The others keep their names. All ranks get a new communicator, whose ``newcomers`` are the
+        new ones: `hocket.hand_over` gives them what another rank has.
 
         Parameters
         ----------
@@ -141,10 +142,24 @@ class Cluster:
             for rank in {*self._lost, *self._deaf, *ranks}:
                 self._require_rank(rank)
                 self._crew.end(rank)
-            self._lost.clear()
-            self._deaf.clear()
-            self._crew.complete(self._n)
-            self._join()
+            self._become(self._n)
+
+    def resize(self, n: int) -> None:
+        """Have another number of ranks: new ones come behind, or the last ones are ended.
+
+        Ranks that have ended, or did not stop, are replaced. Those that stay keep their names. All
+        ranks get a new communicator, whose ``newcomers`` are the new ones.
+
+        Parameters
+        ----------
+        n : int
+            The number of ranks from now on.
+        """
+        n = number_of_ranks("Cluster.resize", n)
+        with self._in_turn():
+            for rank in {*self._lost, *self._deaf, *range(n, self._n)}:
+                self._crew.end(rank)
+            self._become(n)
 
     # --- Work ---------------------------------------------------------------------------------
 
@@ -239,11 +254,45 @@ class Cluster:
         if not 0 <= operator.index(rank) < self._n:
             raise InvalidArgument(f"rank is {rank}, expected 0 to {self._n - 1}")
 
-    def _join(self) -> None:
-        address = fresh_address()
+    def _become(self, n: int) -> None:
+        """Have `n` ranks, of which those that are missing are started."""
+        self._n = n
+        self._lost.clear()
+        self._deaf.clear()
+        missing = self._crew.complete(n)
+        if not missing or len(missing) == n or not self._admit(missing):
+            self._join()
+
+    def _admit(self, newcomers: list[int]) -> bool:
+        """Have the other ranks take newcomers in. False if they cannot, and are to join anew."""
+        self._begin_anew()
+        self._drive(_cluster_member.greet, range(self._n), lambda _: (), _raise)
+        others = [rank for rank in range(self._n) if rank not in newcomers]
+        doors = set(self._drive(_cluster_member.door, others, lambda _: (), _raise))
+        if len(doors) > 1 or None in doors:
+            return False
+        arguments = (doors.pop(), len(newcomers))
+        try:
+            ranks = self._drive(_cluster_member.admit, range(self._n), lambda _: arguments, _raise)
+        except Error:
+            if self._lost:
+                raise
+            return False
+        if sorted(ranks) != list(range(self._n)):  # somebody else has come to the door
+            return False
+        self._crew.renumber(ranks)
         self._is_joined = True
+        return True
+
+    def _begin_anew(self) -> None:
+        self._is_joined = False
         self._has_failed = False
         self._made.clear()
+
+    def _join(self) -> None:
+        address = fresh_address()
+        self._begin_anew()
+        self._is_joined = True
         # New processes need time to start, so the others wait for them here and not in a call.
         self._drive(_cluster_member.greet, range(self._n), lambda _: (), _raise)
         self._drive(_cluster_member.join, range(self._n), lambda _: (self._n, address), _raise)

@@ -559,3 +559,79 @@ def test_without_cloudpickle_the_package_is_named():
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           env={**os.environ, "PYTHONPATH": str(Path(hocket.__file__).parent.parent)})
     assert done.returncode == 0, done.stdout
+
+
+# --- Other ranks ----------------------------------------------------------------------------------
+
+
+def whoami(comm):
+    return comm.rank, comm.size, os.getpid(), comm.newcomers
+
+
+def test_resize_keeps_the_ranks_that_stay_and_their_names():
+    with hocket.Cluster(2) as cluster:
+        cluster.run_cell("mine = comm.rank + 0.5")
+        pids = cluster.pids
+        cluster.resize(5)
+        found = cluster.run(whoami)
+        assert [one[:2] for one in found] == [(rank, 5) for rank in range(5)] and len(cluster) == 5
+        assert [one[2] for one in found] == cluster.pids and cluster.pids[:2] == pids
+        assert all(one[3] == (2, 3, 4) for one in found)
+        cluster.run_cell("mine = hocket.hand_over(comm, globals().get('mine'), root=0, to=comm.newcomers)")
+        assert cluster["mine"] == [0.5, 1.5, 0.5, 0.5, 0.5]
+        assert cluster.run(total, 0)[4][0] == 10.0
+        cluster.resize(2)
+        assert cluster.pids == pids and cluster["mine"] == [0.5, 1.5]
+        assert [one[:2] for one in cluster.run(whoami)] == [(0, 2), (1, 2)]
+        cluster.resize(1)
+        cluster.resize(3)
+        assert [one[0] for one in cluster.run(total, 1)] == [6.0] * 3 and cluster.pids[0] == pids[0]
+
+
+@pytest.mark.parametrize("victims", [[0], [1, 2], [0, 1, 2]])
+def test_restart_has_newcomers_in_the_places_of_the_dead(victims):
+    with hocket.Cluster(4) as cluster:
+        cluster.run_cell("mine = comm.rank")
+        pids = cluster.pids
+        for rank in victims:
+            os.kill(pids[rank], signal.SIGKILL)
+        with pytest.raises(hocket.PeerDied, match="restart"):
+            for _ in range(100):
+                cluster.run(total, 0)
+        cluster.restart()
+        found = cluster.run(whoami)
+        assert [one[:2] for one in found] == [(rank, 4) for rank in range(4)]
+        assert all(one[3] == tuple(victims) for one in found)
+        assert [one[2] == pid for one, pid in zip(found, pids)] == [rank not in victims for rank in range(4)]
+        cluster.run_cell("known = 'mine' in globals()")
+        assert cluster["known"] == [rank not in victims for rank in range(4)]
+        cluster.restart([3])  # also one that lives
+        assert cluster.run(whoami)[0][3] == (3,) and cluster.pids[3] != pids[3]
+
+
+def test_resize_replaces_what_has_died_and_begins_anew_where_it_must():
+    with hocket.Cluster(3) as cluster:
+        os.kill(cluster.pids[1], signal.SIGKILL)
+        cluster.resize(4)
+        assert cluster.run(total, 0)[3][0] == 6.0
+        cluster.run_cell("comm.close()")  # this rank can take nobody in
+        cluster.resize(5)
+        assert cluster.run(total, 0)[4][0] == 10.0
+        for pid in cluster.pids:
+            os.kill(pid, signal.SIGKILL)
+        cluster.resize(2)
+        assert cluster.run(total, 0)[1][0] == 1.0
+
+
+@pytest.mark.parametrize("n, words", [(0, "n is 0, expected at least 1"), ("2", "n is '2'"), (10**6, "n is 1000000")])
+def test_wrong_sizes(shared, n, words):
+    with pytest.raises(hocket.InvalidArgument, match=words):
+        shared.resize(n)
+    assert shared.size == 3
+
+
+def test_a_closed_cluster_has_no_other_size():
+    cluster = hocket.Cluster(1)
+    cluster.close()
+    with pytest.raises(hocket.InvalidArgument, match="closed"):
+        cluster.resize(2)
