@@ -16,3 +16,8 @@ with hocket.init() as comm:
         assert [len(r["best"]) for r in reports] == list(range(1, comm.size + 1))
         for r in reports:
             print(f"rank {r['rank']} found {r['best'].tolist()}")
+
+    # Without waiting: compute something else meanwhile.
+    works = [comm.all_gather_object_async({"rank": comm.rank, "step": step}) for step in range(3)]
+    for step, work in enumerate(works):
+        assert [one["rank"] + one["step"] for one in work.wait()] == [rank + step for rank in range(comm.size)]

@@ -160,8 +160,7 @@ int hocket_comm_dump(const hocket_comm* comm, const char* directory);
 
 /* --- Objects between two ranks ---------------------------------------------------------------- */
 
-/* Sends an object to one rank, which receives it by hocket_recv_object. One thread at a time may
- * send objects to one rank with one tag. */
+/* Sends an object to one rank, which receives it by hocket_recv_object. */
 int hocket_send_object(hocket_comm* comm,
                        const hocket_object* object,
                        int32_t destination,

@@ -22,7 +22,8 @@ from typing import Any, NoReturn, Optional, TypeVar, Union
 
 from ._futures_door import Door, own_group
 from ._futures_local import LocalWorkers, begins
-from ._futures_master import BrokenExecutor, Function, Master, Task
+from ._futures_master import BrokenExecutor, Master
+from ._futures_tasks import Function, Task
 from ._futures_wire import MAP, TASK, Packer
 from ._futures_worker import Worker, pairs_of
 from ._hocket import Communicator

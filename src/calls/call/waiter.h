@@ -30,7 +30,7 @@ class Waiter {
   enum class Patience : std::uint8_t { kCaller, kBackground };
   explicit Waiter(control::HostControl& host, Patience patience = Patience::kCaller) noexcept
       : host_(host),
-        spins_(!host.may_spin()                ? 0
+        spins_(!host.may_spin()                ? (host.is_busy() ? kCrowdedBusySpins : 0)
                : host.is_busy()                ? kBusySpins
                : patience == Patience::kCaller ? kSpins
                                                : kShortSpins),
@@ -86,6 +86,8 @@ class Waiter {
   // processor.
   static constexpr std::chrono::milliseconds kLostTurn{2};
   static constexpr std::uint32_t kBusySpins = 1'000;  // while the machine is busy
+  // The same, where ranks share processors: an answer may be on its way from another one.
+  static constexpr std::uint32_t kCrowdedBusySpins = 300;
   using Clock = std::chrono::steady_clock;
   // True if spinning must stop: a peer was last seen on this processor, or others want it.
   bool keeps_others_away() noexcept;

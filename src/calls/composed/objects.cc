@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "calls/call/membership.h"
+#include "calls/composed/counts.h"
 #include "calls/world/communicator_impl.h"
 #include "foundation/base/deadline.h"
 #include "hocket/communicator.h"
@@ -331,10 +332,7 @@ ObjectWork<Object> scatter_object_async(Communicator& comm,
           made->mine = std::move(batch.bytes);
           made->counts = std::move(batch.sizes);
         }
-        return Request{.kind = Kind::kAllToAll,
-                       .in = view(made->counts),
-                       .out = view(made->sizes),
-                       .deadline = options.deadline};
+        return composed::exchange_of_counts(made->counts, made->sizes, options.deadline);
       },
       [&its = *made, root = options.root, deadline = options.deadline] {
         its.all.resize(its.sizes[static_cast<std::size_t>(root)]);

@@ -1,6 +1,7 @@
 // The v-forms. If counts are not given, one small call gathers them first.
 
 #include "calls/call/operation.h"
+#include "calls/composed/counts.h"
 #include "calls/world/communicator_impl.h"
 
 namespace hocket {
@@ -9,6 +10,15 @@ using call::Request;
 using engine::Kind;
 using engine::Signature;
 using world::CommunicatorImpl;
+
+call::Request composed::exchange_of_counts(const std::vector<std::size_t>& mine,
+                                           std::vector<std::size_t>& theirs,
+                                           std::optional<Duration> deadline) {
+  return {.kind = engine::regular_of(Kind::kAllToAllV),
+          .in = {mine.data(), mine.size(), DType::kUInt64},
+          .out = {theirs.data(), theirs.size(), DType::kUInt64},
+          .deadline = deadline};
+}
 
 namespace {
 
