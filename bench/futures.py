@@ -1,9 +1,10 @@
 """Small tasks, uneven tasks and arrays: hocket.futures beside ProcessPoolExecutor and mpi4py.futures.
 
-    PYTHONPATH=build/release/python python bench/futures.py --workers 2
+    PYTHONPATH=build/release/python python bench/futures.py --workers 2 --mpi
 
-The executors live side by side and are measured in turns; tables have the median of the rounds.
-mpi4py is measured where it can be imported and its workers started (MPI with MPI_Comm_spawn).
+The executors live side by side and are measured in turns. Tables have the median of the rounds, and
+behind it the quickest and the slowest one. mpi4py is measured where it can be imported and its workers
+started, and with --mpi alone, as idle workers of MPI may keep processors busy.
 """
 
 import argparse
@@ -57,11 +58,11 @@ CASES = {
 }
 
 
-def executors(workers):
+def executors(workers, with_mpi):
     from hocket.futures import Executor
 
     found = {"hocket": Executor(workers), "ProcessPoolExecutor": concurrent.futures.ProcessPoolExecutor(workers)}
-    if importlib.util.find_spec("mpi4py") is not None:
+    if with_mpi and importlib.util.find_spec("mpi4py") is not None:
         try:
             from mpi4py.futures import MPIPoolExecutor
 
@@ -77,12 +78,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--mpi", action="store_true", help="beside mpi4py.futures, too")
     options = parser.parse_args()
-    pools = executors(options.workers)
+    pools = executors(options.workers, options.mpi)
     for pool in pools.values():
         submit_all(pool, 200)
-    print(f"us a task, {options.workers} workers, median of {options.rounds} rounds in turns")
-    print(f"{'':34}" + "".join(f"{name:>22}" for name in pools))
+    print(f"us a task, {options.workers} workers, median (lowest to highest) of {options.rounds} rounds in turns")
+    print(f"{'':34}" + "".join(f"{name:>28}" for name in pools))
     for case, (run, n) in CASES.items():
         times = {name: [] for name in pools}
         for _ in range(options.rounds):
@@ -90,7 +92,8 @@ def main():
                 begin = time.perf_counter()
                 run(pool, n)
                 times[name].append((time.perf_counter() - begin) / n * 1e6)
-        print(f"{case:34}" + "".join(f"{statistics.median(each):22.1f}" for each in times.values()), flush=True)
+        cells = (f"{statistics.median(each):.0f} ({min(each):.0f} to {max(each):.0f})" for each in times.values())
+        print(f"{case:34}" + "".join(f"{cell:>28}" for cell in cells), flush=True)
     for pool in pools.values():
         pool.shutdown()
 

@@ -194,11 +194,11 @@ class Times:
         self._seconds: dict[str, float] = {}
 
     def add(self, text: str, seconds: float) -> None:
-        """A task has taken so long. One that took longer than expected counts in full."""
-        before = self._seconds.get(text, 0.0)
+        """A task has taken so long. The latest ones count most."""
+        before = self._seconds.get(text, seconds)
         if len(self._seconds) >= _MOST_NAMES:
             self._seconds.clear()
-        self._seconds[text] = max(seconds, before + _LATEST_COUNTS * (seconds - before))
+        self._seconds[text] = before + _LATEST_COUNTS * (seconds - before)
 
     def of(self, task: Task) -> float:
         """What to expect of a task."""
