@@ -31,6 +31,7 @@ _STOP_SECONDS = 5.0
 # their own calls are under way.
 _REST_SECONDS = 0.1
 _MOST_TASKS = 2**30
+_MOST_ATTEMPTS = 3
 _CONSEQUENCES = ("Aborted", "PeerDied", "KeyboardInterrupt")
 
 
@@ -257,11 +258,20 @@ class Cluster:
     def _become(self, n: int) -> None:
         """Have `n` ranks, of which those that are missing are started."""
         self._n = n
-        self._lost.clear()
-        self._deaf.clear()
-        missing = self._crew.complete(n)
-        if not missing or len(missing) == n or not self._admit(missing):
-            self._join()
+        missing: set[int] = set()
+        for attempts_left in reversed(range(_MOST_ATTEMPTS)):
+            self._lost.clear()
+            self._deaf.clear()
+            missing.update(self._crew.complete(n))
+            try:
+                if not missing or len(missing) == n or not self._admit(sorted(missing)):
+                    self._join()
+                return
+            except PeerDied:  # another one, whose end was not seen before
+                if attempts_left == 0:
+                    raise
+                for rank in self._lost:
+                    self._crew.end(rank)
 
     def _admit(self, newcomers: list[int]) -> bool:
         """Have the other ranks take newcomers in. False if they cannot, and are to join anew."""

@@ -493,7 +493,9 @@ def test_workers_killed_at_random_are_replaced():
         for kill in range(50):
             futures = [pool.submit(tasks.double, x + i if i % 3 else i) for i in range(60)]
             time.sleep(chance.random() * 0.01)
-            victim = chance.choice(list(pool.pids.values()))
+            while not (alive := list(pool.pids.values())):  # all are being replaced
+                time.sleep(0.01)
+            victim = chance.choice(alive)
             os.kill(victim, signal.SIGKILL)
             for i, future in enumerate(futures):
                 assert np.array_equal(future.result(40), 2 * (x + i) if i % 3 else 2 * i)
