@@ -24,8 +24,7 @@ from ._crew_channel import QueuingChannel
 
 # Variables that make a process a rank of some other job.
 _OTHER_JOBS = (
-    "HOCKET_RANK", "HOCKET_SIZE", "HOCKET_STORE", "HOCKET_KEY", "HOCKET_KEY_FILE", "HOCKET_JOB",
-    "HOCKET_DOOR", "HOCKET_JOIN",
+    "HOCKET_RANK", "HOCKET_SIZE", "HOCKET_STORE", "HOCKET_KEY", "HOCKET_KEY_FILE", "HOCKET_JOIN",
 )  # fmt: skip
 
 # This variable holds a member's mark, behind the marks of the members that started it.
@@ -82,7 +81,7 @@ def _marked(mark: str) -> list[int]:
 class Member:
     """One process. A resource: `end` ends it, and what it has started."""
 
-    def __init__(self, index: int) -> None:
+    def __init__(self, index: int, door: str) -> None:
         self.index = index
         self._mark = os.urandom(8).hex()
         ours, theirs = socketpair()
@@ -101,6 +100,7 @@ class Member:
                 env={
                     **environment,
                     "PYTHONPATH": os.pathsep.join(paths),
+                    "HOCKET_DOOR": door,
                     _MARKS: f"{os.environ.get(_MARKS, '')} {self._mark}",
                 },
                 pass_fds=[theirs.fileno()],
@@ -196,6 +196,8 @@ class Crew:
 
     def __init__(self) -> None:
         self._members: dict[int, Member] = {}
+        # Where its jobs take newcomers in: not at the door of a job that this process is a rank of.
+        self._door = fresh_address()
         self._owner = os.getpid()
 
     @property
@@ -214,13 +216,13 @@ class Crew:
         missing = [i for i in range(n) if i not in self._members or not self._members[i].is_alive]
         for index in missing:
             self.end(index)
-            self._members[index] = Member(index)
+            self._members[index] = Member(index, self._door)
         return missing
 
     def renew(self, index: int) -> None:
         """Start another process in place of one that has ended."""
         self.end(index)
-        self._members[index] = Member(index)
+        self._members[index] = Member(index, self._door)
 
     def end(self, index: int) -> None:
         """End one, now."""
