@@ -71,6 +71,8 @@ class Work:
             The call's error.
         """
 
+    def _ends_within(self, seconds: float) -> bool: ...
+
     def test(self) -> bool:
         """
         True when finished, with or without error. Gives the call a chance to move.
@@ -139,6 +141,11 @@ class _Endings:
 
     def watch(self, work: Work, key: int) -> None:
         """Have `next` return `key` once the call has ended, or `take`."""
+
+    def forget(self, work: Work) -> None:
+        """
+        Watch a call no longer. If it has ended, its key may be returned all the same.
+        """
 
     def next(self, timeout: Timeout = None) -> Optional[int]:
         """

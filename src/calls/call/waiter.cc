@@ -30,14 +30,14 @@ bool Waiter::keeps_others_away() noexcept {
 
 bool Waiter::pause_slowly() noexcept {
   // On a busy machine each yield costs a scheduling round, while a sleeper is woken soon.
-  const bool is_busy = host_.is_busy();
+  const bool is_busy = gives_way_ && host_.is_busy();
   const std::uint32_t yields = is_busy                         ? 0
                                : host_.may_spin() && !crowded_ ? kYields
                                                                : kCrowdedYields;
   if (polls_ < spins_ + yields) {
-    const auto before = Clock::now();
+    const auto before = gives_way_ ? Clock::now() : Clock::time_point::max();
     sched_yield();
-    lost_turn(before);
+    if (gives_way_) lost_turn(before);
     if (!host_.may_spin() && asks_ == control::HostControl::Asks::kCaller) host_.tell_processor();
     // The yield may have been long, as others had the processor. Mostly the awaited rank had it,
     // and a look at other things is not needed.

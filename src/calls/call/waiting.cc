@@ -36,7 +36,8 @@ class Core::Step {
 
 bool Core::wait(Operation& operation, Deadline until) {
   if (!operation.done()) refuse_in_callback();
-  Waiter waiter(job_->host());
+  Waiter waiter(job_->host(),
+                until.is_never() ? Waiter::Patience::kCaller : Waiter::Patience::kTimedCaller);
   waiter.wake_by(std::min(until, *operation.call.deadline));
   const Awaiting awaiting(operation);
   live::LongWait long_wait(*long_waits_);
