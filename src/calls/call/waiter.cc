@@ -2,6 +2,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "calls/call/turn_lock.h"
@@ -19,7 +20,12 @@ bool Waiter::lost_turn(Clock::time_point before) noexcept {
 }
 
 void Waiter::met_another() noexcept {
-  if (++met_ % TurnLock::kStepsMet == 0) sched_yield();
+  if (++met_ % TurnLock::kStepsMet != 0) return;
+  if (gives_way_ && host_.is_busy()) {
+    polls_ = std::max(polls_, spins_);  // the other thread rings when it has moved something
+  } else {
+    sched_yield();
+  }
 }
 
 bool Waiter::keeps_others_away() noexcept {
