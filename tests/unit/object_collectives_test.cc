@@ -69,6 +69,46 @@ TEST_P(ObjectCollectives, AllGather) {
   });
 }
 
+TEST_P(ObjectCollectives, WithoutWaiting) {
+  run_threads(GetParam(), [](Communicator& comm) {
+    const int last = comm.size() - 1;
+    auto all = all_gather_object_async(comm, object_of(comm.rank(), 1));
+    std::vector<int> sum{comm.rank()};
+    Work between = comm.all_reduce_async(sum);
+    auto sent = broadcast_object_async(comm, object_of(comm.rank(), 2), {.root = last});
+    auto gathered = gather_object_async(comm, object_of(comm.rank(), 3), {.root = last});
+    std::vector<Object> parts;
+    for (int r = 0; comm.rank() == 0 && r < comm.size(); ++r) parts.push_back(object_of(r, 4));
+    auto mine = scatter_object_async(comm, parts);
+    require(mine.wait() == object_of(comm.rank(), 4), "scatter");
+    const int count = comm.rank() == last ? comm.size() : 0;
+    require(gathered.wait().size() == static_cast<std::size_t>(count), "gather");
+    require(sent.wait() == object_of(last, 2), "broadcast");
+    between.wait();
+    require(sum[0] == last * (last + 1) / 2, "the call between");
+    const std::vector<Object> everyone = all.wait();
+    for (int r = 0; r < comm.size(); ++r) {
+      require(everyone[static_cast<std::size_t>(r)] == object_of(r, 1), "all_gather");
+    }
+  });
+}
+
+TEST_P(ObjectCollectives, MessagesWithoutWaiting) {
+  run_threads(GetParam(), [](Communicator& comm) {
+    const int next = (comm.rank() + 1) % comm.size();
+    const int before = (comm.rank() + comm.size() - 1) % comm.size();
+    auto first = recv_object_async(comm, before);
+    auto second = recv_object_async(comm, before);
+    Work one = send_object_async(comm, object_of(comm.rank() + 9, 1), next);  // long
+    Work two = send_object_async(comm, comm.rank(), next);
+    const ReceivedObject came = second.wait();
+    require(came.object.as_integer() == before && came.from.source == before, "the short one");
+    require(first.wait().object == object_of(before + 9, 1), "the long one");
+    one.wait();
+    two.wait();
+  });
+}
+
 TEST_P(ObjectCollectives, FromRankToRank) {
   run_threads(GetParam(), [](Communicator& comm) {
     const int next = (comm.rank() + 1) % comm.size();
