@@ -6,7 +6,7 @@
 >>> comm.all_reduce(x)                  # in place, sum
 """
 
-from ._interpreter import require_main as _require_main
+from ._jobs.interpreter import require_main as _require_main
 
 _require_main()
 try:
@@ -17,6 +17,8 @@ except ImportError as error:
         raise
     raise error.__cause__ from None
 
+from ._calls.copies import prepare as _prepare_copies
+from ._calls.types import Envelope, Received
 from ._hocket import (
     Communicator,
     Context,
@@ -28,25 +30,23 @@ from ._hocket import (
     Work,
     connect_store,
 )
-from ._copies import prepare as _prepare_copies
-from ._hand_over import hand_over
-from ._init import init
-from ._notebook import load_ipython_extension
-from ._place import prepare as _prepare_place
-from ._spawn import spawn
-from ._threads import run_threads
-from ._stop import StopRequest
-from ._types import Envelope, Received
-from ._waiting import wait_all, wait_any, wait_some
+from ._jobs.hand_over import hand_over
+from ._jobs.init import init
+from ._jobs.notebook import load_ipython_extension
+from ._jobs.place import prepare as _prepare_place
+from ._jobs.spawn import spawn
+from ._jobs.stop import StopRequest
+from ._jobs.threads import run_threads
+from ._waiting.works import wait_all, wait_any, wait_some
 from .bootstrap import Bootstrap, MPIBootstrap, TorchBootstrap
 from .cluster import Cluster
 from .errors import (
     Aborted,
     DeadlineExceeded,
+    DeadlockError,
     DeviceError,
     Error,
     InvalidArgument,
-    DeadlockError,
     Mismatch,
     PeerDied,
     RankCall,

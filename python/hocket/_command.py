@@ -41,7 +41,7 @@ def find_command() -> str:
 def main() -> NoReturn:
     """Replace this process by the command; ``hocket demo`` is run by the package itself."""
     if sys.argv[1:2] == ["demo"]:
-        from ._demo import main as demo
+        from ._jobs.demo import main as demo
 
         raise SystemExit(demo(sys.argv[2:]))
     command = find_command()

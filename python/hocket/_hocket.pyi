@@ -9,7 +9,7 @@ from typing import Any, NoReturn, Optional, Union
 from numpy.typing import NDArray
 
 from .bootstrap import Bootstrap
-from ._types import Array, ArrayT, Envelope, Op, Received, ReceivedObject, Stream, Timeout
+from ._calls.types import Array, ArrayT, Envelope, Op, Received, ReceivedObject, Stream, Timeout
 from .errors import Error, RankCall, Status
 from .grid import Grid
 from .operators import Operator

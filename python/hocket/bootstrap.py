@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Literal, Optional
 
-from ._types import type_in_words
+from ._calls.types import type_in_words
 
 if TYPE_CHECKING:
     import numpy as np

@@ -15,10 +15,10 @@ from typing import Any, Literal, NamedTuple, Optional
 
 import numpy as np
 
-from ._arrays import is_on_gpu
+from ._arrays.kinds import is_on_gpu
+from ._calls.refusals import announcing, collective
+from ._calls.types import Array, Timeout, type_in_words
 from ._hocket import Communicator, _Redistribution
-from ._refusals import announcing, collective
-from ._types import Array, Timeout, type_in_words
 from .errors import InvalidArgument
 
 __all__ = [
@@ -305,7 +305,7 @@ class Redistribution:
         return out
 
     def _move_on_gpu(self, x: Any, out: Optional[Any]) -> Any:
-        from ._redistribute_gpu import move
+        from ._arrays.redistribute_gpu import move
 
         if self._boxes is None:
             mine = [list(map(int, corner)) for box in (self._source, self._target) for corner in box]

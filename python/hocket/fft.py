@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, Optional
 
-from ._arrays import empty_like, gpu_of, name_of
+from ._arrays.kinds import empty_like, gpu_of, name_of
+from ._calls.refusals import announcing, collective
+from ._calls.types import Array, Timeout, type_in_words
 from ._hocket import Communicator, _Fft
-from ._refusals import announcing, collective
-from ._types import Array, Timeout, type_in_words
 from .distribution import Box, _checked_box, _whole, _wholes
 from .errors import InvalidArgument
 

@@ -7,8 +7,8 @@ import operator
 from collections.abc import Sequence
 from typing import Any, Union
 
+from ._calls.types import ArrayT, Timeout, type_in_words
 from ._hocket import Communicator
-from ._types import ArrayT, Timeout, type_in_words
 from .errors import InvalidArgument
 
 #: No rank, as beyond an end of a grid. A message to or from it completes at once, and moves nothing.

@@ -14,10 +14,10 @@ from typing import Any, Literal, Optional, Union
 
 import numpy as np
 
-from ._arrays import empty_like, gpu_of, name_of
+from ._arrays.kinds import empty_like, gpu_of, name_of
+from ._calls.refusals import announcing, collective
+from ._calls.types import Array, Timeout, type_in_words
 from ._hocket import Communicator, _Matmul
-from ._refusals import announcing, collective
-from ._types import Array, Timeout, type_in_words
 from .distribution import BlockCyclic, BlockNonCyclic, Slab, _whole, _wholes
 from .errors import InvalidArgument
 

@@ -7,7 +7,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from ._types import type_in_words
+from ._calls.types import type_in_words
 from .errors import InvalidArgument
 
 

@@ -21,10 +21,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from ._hocket import Communicator, _check_stream
-from ._keywords import takes_either
-from ._refusals import announcing, collective
-from ._sparse_contents import (
+from ._arrays.sparse_contents import (
     LENGTH,
     Description,
     Kind,
@@ -42,7 +39,10 @@ from ._sparse_contents import (
     unpack,
     unpack_all,
 )
-from ._types import Stream, Timeout
+from ._calls.keywords import takes_either
+from ._calls.refusals import announcing, collective
+from ._calls.types import Stream, Timeout
+from ._hocket import Communicator, _check_stream
 from .errors import InvalidArgument
 
 __all__ = [

@@ -71,7 +71,7 @@ def chunks(
     if count == 0:
         return
     if device == "cuda":
-        from ._stream_cupy import stream_chunks
+        from ._arrays.stream_cupy import stream_chunks
 
         stream_chunks(use, arrays, chosen, count, min(chunk_size, count), streams)
     elif device == "cpu":

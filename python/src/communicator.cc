@@ -41,7 +41,8 @@ void leave_block(nb::handle object, nb::args exception) {
   CommunicatorObject& self = nb::cast<CommunicatorObject&>(object);
   if (exception.size() == 0 || exception[0].is_none()) return close_communicator(self);
   if (leaves_world(self) && exception.size() > 1) {
-    const nb::object why = nb::module_::import_("hocket._ending").attr("reason_of")(exception[1]);
+    const nb::object why =
+        nb::module_::import_("hocket._jobs.ending").attr("reason_of")(exception[1]);
     if (const auto text = nb::cast<std::string>(why); !text.empty()) self.world->tell_end(text);
   }
   try {

@@ -116,7 +116,8 @@ bool was_called(const nb::python_error& error) {
 // Makes a TypeError name the keyword, if the function does not take it.
 void explain(PyObject* function, PyObject* names) {
   if (names == nullptr) return;
-  nb::module_::import_("hocket._keywords").attr("explain")(nb::handle(function), nb::handle(names));
+  nb::module_::import_("hocket._calls.keywords")
+      .attr("explain")(nb::handle(function), nb::handle(names));
 }
 
 // Handles a call that failed: raises the TypeError that is set, or a better one. Tells the ranks of
@@ -213,7 +214,8 @@ void mind(nb::handle function, nb::handle names_of) {
 
 // Nanobind's types have no `__signature__`, and cannot be given any but by their dictionary.
 void give_signatures(nb::handle function, nb::handle method) {
-  const nb::object made = nb::module_::import_("hocket._signatures").attr("SignatureOfBound")();
+  const nb::object made =
+      nb::module_::import_("hocket._calls.signatures").attr("SignatureOfBound")();
   const nb::object bound = method.attr("__get__")(nb::int_(0));
   const nb::object referents = nb::module_::import_("gc").attr("get_referents");
   for (nb::handle type : {function.type(), method.type(), bound.type()}) {
@@ -229,7 +231,7 @@ void mind_keywords(nb::module_& module) {
   KnownFunctions& all = known();
   all.deadline = PyUnicode_InternFromString("deadline");
   all.timeout = PyUnicode_InternFromString("timeout");
-  const nb::object names_of = nb::module_::import_("hocket._keywords").attr("names_of");
+  const nb::object names_of = nb::module_::import_("hocket._calls.keywords").attr("names_of");
   for (nb::handle owner :
        {nb::type<CommunicatorObject>(), nb::type<Symmetric>(), nb::type<PreparedHandle>()}) {
     const nb::object members = nb::steal(PyMapping_Items(owner.attr("__dict__").ptr()));

@@ -9,7 +9,7 @@
 namespace hocket::python {
 
 nb::object to_python(const Received& received) {
-  return nb::module_::import_("hocket._types")
+  return nb::module_::import_("hocket._calls.types")
       .attr("Received")(received.source, received.tag, received.count);
 }
 
@@ -24,7 +24,7 @@ MessageOptions message_options(nb::handle tag,
 }
 
 nb::object envelope(const Received& waiting) {
-  return nb::module_::import_("hocket._types")
+  return nb::module_::import_("hocket._calls.types")
       .attr("Envelope")(
           waiting.source, waiting.tag, waiting.count, std::string(name_of(waiting.dtype)).c_str());
 }
@@ -313,7 +313,7 @@ Envelope
          nb::handle tag,
          nb::handle count,
          nb::handle deadline) {
-        return nb::module_::import_("hocket._waiting")
+        return nb::module_::import_("hocket._waiting.works")
             .attr("receives")(self, shape, dtype, source, tag, count, deadline);
       },
       arg("shape").none(),

@@ -190,7 +190,7 @@ WorkHandle scatter_object_async(CommunicatorObject& self,
 }
 
 nb::object to_python(const ReceivedObject& received, Pickle pickle) {
-  return nb::module_::import_("hocket._types")
+  return nb::module_::import_("hocket._calls.types")
       .attr("ReceivedObject")(
           from_object(received.object, pickle), received.from.source, received.from.tag);
 }

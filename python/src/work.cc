@@ -164,7 +164,7 @@ bool ends_within(WorkHandle& handle, double seconds) {
 }
 
 nb::object waiting(const char* function, nb::handle self) {
-  return nb::module_::import_("hocket._waiting").attr(function)(self);
+  return nb::module_::import_("hocket._waiting.works").attr(function)(self);
 }
 
 WorkHandle start(PreparedHandle& prepared) {
@@ -264,7 +264,7 @@ Error
       .def(
           "add_done_callback",
           [](nb::handle self, nb::handle fn) {
-            nb::module_::import_("hocket._waiting").attr("add_done_callback")(self, fn);
+            nb::module_::import_("hocket._waiting.works").attr("add_done_callback")(self, fn);
           },
           arg("fn"),
           nb::sig("def add_done_callback(self, fn: Callable[[Work], object]) -> None"),

@@ -83,7 +83,7 @@ CommunicatorObject init(nb::handle rank,
     return std::make_shared<World>(group ? hocket::init(*group, options) : hocket::init(options));
   });
   Communicator comm(world->communicator().impl());
-  nb::module_::import_("hocket._ending").attr("prepare")();
+  nb::module_::import_("hocket._jobs.ending").attr("prepare")();
   return {std::move(comm), std::move(world)};
 }
 
@@ -93,7 +93,7 @@ CommunicatorObject init(nb::handle rank,
     throw;
   } catch (const nb::python_error& error) {
     const nb::object summary =
-        nb::module_::import_("hocket._ending").attr("summary_of")(error.value());
+        nb::module_::import_("hocket._jobs.ending").attr("summary_of")(error.value());
     throw std::runtime_error(nb::cast<std::string>(summary));
   }
 }

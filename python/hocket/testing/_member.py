@@ -16,7 +16,7 @@ import pytest
 
 import hocket
 from hocket import testing
-from hocket._crew_member import Member
+from hocket._jobs.crew_member import Member
 
 from ._runs import call, now, summary_of
 

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, Optional
 
-from .._crew import (
+from .._jobs.crew import (
     Crew,
     Event,
     Labels,
@@ -213,7 +213,7 @@ class ProcessRun:
         if not stack:
             return "in no Python code that could be asked", ""
         own = [entry for entry in stack if "/hocket/testing/" not in entry[0]]
-        own = [e for e in own if "/hocket/_crew" not in e[0] and "<frozen" not in e[0]] or stack
+        own = [e for e in own if "/hocket/_jobs/crew" not in e[0] and "<frozen" not in e[0]] or stack
         file, line, name, _ = own[-1]
         lines = [f'  File "{f}", line {n}, in {where}\n    {text}\n' for f, n, where, text in own]
         return f"at {file}:{line} in {name}", f"rank {rank} is here:\n{''.join(lines)}"

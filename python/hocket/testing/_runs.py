@@ -9,7 +9,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any, Callable, Optional
 
-from .._crew import Clock
+from .._jobs.crew import Clock
 from ..errors import Aborted, PeerDied
 
 #: After a rank has failed, time in seconds for the others to end by themselves; then again until

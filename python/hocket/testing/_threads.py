@@ -11,8 +11,8 @@ import traceback
 from collections.abc import Callable
 from typing import Any, Optional
 
-from .._crew import processor_time
 from .._hocket import Communicator, _run_threads
+from .._jobs.crew import processor_time
 from ..errors import Error
 from ._runs import END_SECONDS, LEAVE_SECONDS, End, Ends, Limits, Watch, now, summary_of, waits
 

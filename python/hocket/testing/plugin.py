@@ -10,8 +10,8 @@ from typing import Any, Optional
 
 import pytest
 
-from .._crew import Crew
-from .._crew_member import pickler
+from .._jobs.crew import Crew
+from .._jobs.crew_member import pickler
 from ._processes import ProcessRun, show_in_test
 from ._runs import Ends, Limits, RankFailure, call
 from ._threads import ThreadRun

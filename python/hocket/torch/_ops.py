@@ -7,7 +7,7 @@ from typing import Any, Optional
 import torch
 import torch.distributed as dist
 
-from hocket._types import Op
+from hocket._calls.types import Op
 
 _NAMES: dict[str, Op] = {
     "SUM": "sum",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 
 import hocket
-from hocket._types import Op
+from hocket._calls.types import Op
 
 # Bytes of all ranks' pieces together. Above this size, pieces are quicker than packing everything
 # at once.

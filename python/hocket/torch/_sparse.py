@@ -7,7 +7,7 @@ from typing import Optional
 import torch
 
 import hocket
-from hocket._types import Op
+from hocket._calls.types import Op
 
 # Describes a tensor as one row of numbers: dtype, entries, sparse and dense axes, and its shape.
 _AXES = 64

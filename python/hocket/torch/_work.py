@@ -13,7 +13,7 @@ import torch
 from torch._C._distributed_c10d import Work
 
 import hocket
-from hocket._ends import Ends
+from hocket._waiting.ends import Ends
 
 from ._futures import CallbackOrder, CallFuture, set_result
 from ._texts import in_words

@@ -17,7 +17,7 @@ namespace {
 constexpr const char* kStart =
     "import sys\n"
     "try:\n"
-    "    from hocket._demo import main\n"
+    "    from hocket._jobs.demo import main\n"
     "except ImportError as error:\n"
     "    sys.exit(f'hocket: the demo needs the Python package hocket, and {sys.executable} says: "
     "'\n"

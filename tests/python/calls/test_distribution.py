@@ -7,7 +7,7 @@ import pytest
 from helpers import run_job, threads, values
 
 import hocket
-from hocket._redistribute_gpu import move
+from hocket._arrays.redistribute_gpu import move
 from hocket.distribution import (
     BlockCyclic,
     BlockNonCyclic,

@@ -210,7 +210,7 @@ def test_what_is_of_no_known_gpu_is_refused_on_all_ranks():
         x = LikeOfAGpu()
         x.device = type("Device", (), {"id": 0})()
         with pytest.raises(hocket.InvalidArgument, match="out is missing"):
-            hocket._arrays.empty_like(x, (3,), "complex64")
+            hocket._arrays.kinds.empty_like(x, (3,), "complex64")
         return comm.all_gather_object(comm.rank)
 
     assert hocket.run_threads(body, 2) == [[0, 1]] * 2

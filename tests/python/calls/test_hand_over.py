@@ -50,7 +50,7 @@ def test_the_state_arrives(name, root, to):
 
 
 def test_progress_is_told_in_bytes(monkeypatch):
-    monkeypatch.setattr("hocket._hand_over._PIECE_BYTES", 300_000)
+    monkeypatch.setattr("hocket._jobs.hand_over._PIECE_BYTES", 300_000)
 
     def body(comm):
         told = []

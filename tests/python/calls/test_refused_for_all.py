@@ -12,7 +12,7 @@ from helpers import threads
 
 import hocket
 from hocket import distribution, fft, linalg, sparse
-from hocket._keywords import names_of
+from hocket._calls.keywords import names_of
 
 RANKS = 3
 #: Calls of one rank: no other rank waits for it in these.

@@ -38,7 +38,7 @@ def test_daemon_threads_in_calls_do_not_break_the_end():
 TOLD = """
 import threading, time
 import hocket
-from hocket._ends import Ends
+from hocket._waiting.ends import Ends
 comm = hocket.init()
 begun = threading.Event()
 class Slow:

@@ -10,8 +10,8 @@ import time
 
 import pytest
 
-from hocket._crew import CUT_OFF, Crew, how_it_ended, is_stopped
-from hocket._crew_channel import Channel, QueuingChannel
+from hocket._jobs.crew import CUT_OFF, Crew, how_it_ended, is_stopped
+from hocket._jobs.crew_channel import Channel, QueuingChannel
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def test_messages_come_whole_whatever_the_pieces():
     for size in sizes:
         here.send(bytes([size % 251]) * size)
     assert here.has_unsent
-    program = "import sys, hocket._crew_channel as c; s = c.Channel(int(sys.argv[1]))\nwhile True: s.send(s.receive())"
+    program = "import sys, hocket._jobs.crew_channel as c; s = c.Channel(int(sys.argv[1]))\nwhile True: s.send(s.receive())"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     number = there._socket.fileno()
     echo = subprocess.Popen([sys.executable, "-c", program, str(number)], pass_fds=[number], env=environment,

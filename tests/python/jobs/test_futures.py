@@ -213,7 +213,7 @@ def test_arrays_of_any_layout_and_depth(pool):
 
 def test_arrays_are_not_pickled():
     """The pickle of a long array is as long as that of a short one."""
-    from hocket._futures_wire import TASK, Packer
+    from hocket.futures._wire import TASK, Packer
 
     messages = Packer(same_program=True).pack(TASK, (tasks.double, (np.zeros(10**6),), {}))
     assert len(messages) == 2 and len(messages[0]) < 500 and messages[1].nbytes == 8 * 10**6

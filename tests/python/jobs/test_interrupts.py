@@ -85,7 +85,7 @@ def test_ctrl_c_that_comes_to_one_rank_after_the_other():
             rank.wait()
 
 
-@pytest.mark.parametrize("module", ["hocket._keywords", "numpy"])
+@pytest.mark.parametrize("module", ["hocket._calls.keywords", "numpy"])
 def test_ctrl_c_within_the_import(module):
     """The import runs Python code: hocket's own, and that of its imports."""
     program = f"""

@@ -19,7 +19,7 @@ from helpers import ROOT
 
 import hocket
 from hocket import testing
-from hocket._crew import Crew
+from hocket._jobs.crew import Crew
 from hocket.testing._processes import ProcessRun
 from hocket.testing._runs import Limits
 from hocket.testing._threads import ThreadRun

@@ -10,7 +10,7 @@ from typing import Any, NoReturn, Optional
 import torch
 
 import hocket
-from hocket._types import Op
+from hocket._calls.types import Op
 from hocket.errors import InvalidArgument
 
 from . import env

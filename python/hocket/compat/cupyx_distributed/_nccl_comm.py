@@ -9,7 +9,7 @@ from typing import Any, NoReturn, Optional
 import numpy as np
 
 import hocket
-from hocket._types import Op
+from hocket._calls.types import Op
 from hocket.errors import InvalidArgument
 
 from . import _meeting, _store

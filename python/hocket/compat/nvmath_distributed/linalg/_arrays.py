@@ -8,10 +8,10 @@ import math
 from collections.abc import Sequence
 from typing import Any, Optional
 
-from ...._arrays import _numpy_dtype
+from ...._arrays.kinds import _numpy_dtype
 from .._fft_memory import dtype_name
-from .._symmetric import allocate_symmetric_memory
 from .._packages import package_of
+from .._symmetric import allocate_symmetric_memory
 from ._types import FLOAT8
 
 

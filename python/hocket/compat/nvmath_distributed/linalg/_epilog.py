@@ -14,7 +14,7 @@ from typing import Any, Optional
 import numpy as np
 
 from .... import distribution as _d
-from ...._arrays import gpu_of
+from ...._arrays.kinds import gpu_of
 from .._fft_memory import dtype_name
 from .._packages import package_of
 from ._arrays import in_dtype, like, module_of

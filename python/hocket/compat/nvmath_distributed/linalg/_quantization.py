@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...._arrays import gpu_of
+from ...._arrays.kinds import gpu_of
 from .._fft_memory import dtype_name
 from .._packages import package_of
 from ._types import FLOAT8, MatmulQuantizationScales, options_of

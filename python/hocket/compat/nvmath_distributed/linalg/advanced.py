@@ -9,12 +9,12 @@ from typing import Any, NamedTuple, NoReturn, Optional
 import numpy as np
 
 from .... import linalg as _linalg
-from ...._arrays import gpu_of
+from ...._arrays.kinds import gpu_of
 from .._base import BindDistributionError
 from .._fft_memory import dtype_name
+from .._packages import current_stream, package_of, synchronize
 from .._runtime import communicator
 from ..distribution import BlockCyclic
-from .._packages import current_stream, package_of, synchronize
 from . import _quantization
 from ._arrays import in_dtype, in_symmetric_memory, largest_of, rounded, sum_of_all
 from ._epilog import Epilog

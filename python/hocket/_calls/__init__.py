@@ -1,0 +1,1 @@
+"""What calls share: types in signatures, keywords, refusals, and objects that cannot be copied."""

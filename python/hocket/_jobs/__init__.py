@@ -1,0 +1,1 @@
+"""How ranks start and end: processes, threads, crews, joining a job, stopping it."""

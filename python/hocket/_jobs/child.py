@@ -1,0 +1,76 @@
+"""Detects child processes of ranks: they inherit a rank's variables without being ranks."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+import socket
+import struct
+import sys
+from typing import Any, Optional
+
+from ..errors import InvalidArgument
+
+_MARK = "HOCKET_CHILD_OF"
+# The variables that tell a process its place in a job.
+_PLACE = (
+    "HOCKET_RANK", "HOCKET_SIZE", "HOCKET_STORE", "RANK", "WORLD_SIZE", "MASTER_PORT",
+    "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMIX_NAMESPACE", "PMI_RANK", "PMI_SIZE",
+    "SLURM_STEP_ID", "SLURM_PROCID",
+)
+
+
+def _hydra() -> Optional[int]:
+    """The process that started this one for MPICH; None if the connection to it is closed."""
+    try:
+        with socket.socket(fileno=os.dup(int(os.environ["PMI_FD"]))) as way:
+            return int(struct.unpack("3i", way.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0])
+    except (KeyError, ValueError, OSError):
+        return None
+
+
+def _place(rank: Optional[int], size: Optional[int], address: Optional[str]) -> list[Any]:
+    return [str(rank), str(size), str(address), *(os.environ.get(name) for name in _PLACE)]
+
+
+def mark(rank: int, place: list[Any]) -> None:
+    """Tell this rank's children that they are children of this rank."""
+    os.environ[_MARK] = json.dumps([os.getpid(), rank, place, _hydra()])
+
+
+def _end_pool(parent: int, why: str) -> None:
+    """End the rank's wait for a pool whose every worker fails while it imports the program.
+
+    A pool starts another worker for each one that ends, forever. The first worker interrupts the
+    rank. While it imports the program, a worker has its name already and no other state.
+    """
+    process = multiprocessing.current_process()
+    if getattr(process, "_inheriting", False) and process.name.endswith("-1"):
+        print(f"hocket: {why}", file=sys.stderr, flush=True)  # the rank may end this process at once
+        os.kill(parent, signal.SIGINT)
+
+
+def refuse_child(rank: Optional[int], size: Optional[int], address: Optional[str]) -> list[Any]:
+    """Return this process's place.
+
+    Raises
+    ------
+    InvalidArgument
+        The place belongs to the rank that started this process.
+    """
+    place = _place(rank, size, address)
+    try:
+        parent, its_rank, its_place, hydra = json.loads(os.environ.get(_MARK, ""))
+    except ValueError:
+        return place
+    if parent == os.getpid() or place != its_place or _hydra() not in (None, hydra):
+        return place
+    why = (
+        f"this process is a child of rank {its_rank} (pid {parent}), not a rank: it has only "
+        "inherited that rank's variables; put init, and all that only ranks do, under "
+        "`if __name__ == \"__main__\":`, or start the process without those variables"
+    )
+    _end_pool(parent, why)
+    raise InvalidArgument(why)

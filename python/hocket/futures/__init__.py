@@ -1,0 +1,352 @@
+"""`concurrent.futures` with ranks as workers, which stay alive between tasks.
+
+>>> from hocket.futures import Executor
+>>> with Executor(4) as pool:                 # four processes of this host
+...     list(pool.map(pow, range(4), [2] * 4))
+[0, 1, 4, 9]
+"""
+
+from __future__ import annotations
+
+import atexit
+import concurrent.futures
+import itertools
+import os
+import re
+import signal
+import time
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
+from typing import Any, NoReturn, Optional, TypeVar, Union
+
+from .._calls.types import type_in_words
+from .._hocket import Communicator
+from .._jobs.job import number_of_ranks
+from ..errors import Error, InvalidArgument
+from ._door import Door, own_group
+from ._local import LocalWorkers, begins
+from ._master import BrokenExecutor, Master
+from ._tasks import Function, Task
+from ._wire import MAP, TASK, Packer
+from ._worker import Worker, pairs_of
+
+__all__ = ["BrokenExecutor", "Executor"]
+
+T = TypeVar("T")
+
+# After Ctrl-C, time that interrupted tasks have to end.
+_STOP_SECONDS = 5.0
+
+
+class Executor(concurrent.futures.Executor):
+    """Runs functions on other ranks, with the interface of `concurrent.futures`.
+
+    ``Executor(4)`` starts four processes of this host, in a script or a notebook. ``Executor(comm)``
+    uses the ranks of a job: all make it, rank 0 hands out the tasks, and the others work until it
+    shuts down::
+
+        comm = hocket.init()
+        with Executor(comm) as pool:
+            if pool is not None:  # on rank 0
+                results = list(pool.map(f, range(100)))
+
+    A task goes to the first idle worker; short ones go in batches. Arrays in arguments and results
+    are not pickled: they travel from where they lie into new memory, so leave them alone until the
+    task is done. A worker that dies is named in the exception of its task's future, a
+    `hocket.PeerDied`. The other workers go on, and a new process takes its place.
+
+    Parameters
+    ----------
+    workers : int or Communicator, optional
+        The number of processes to start, by default one a processor; or a communicator of at
+        least two ranks, which is not used otherwise until the executor has shut down.
+    initializer : callable, optional
+        Called once by each worker before its first task. If it fails, the executor is broken.
+    initargs : tuple
+        Its arguments.
+    retries : int
+        How often a task is run again, on another worker, when its worker has died.
+    replace : bool, optional
+        Whether another worker takes the place of one that has died: a new process, which is the
+        default of ``Executor(n)``. With a communicator, all ranks say so, and newcomers are taken
+        in that wait at the job's door (``hocket run --join``).
+    """
+
+    def __init__(
+        self,
+        workers: Union[int, Communicator, None] = None,
+        *,
+        initializer: Optional[Callable[..., object]] = None,
+        initargs: tuple[Any, ...] = (),
+        retries: int = 0,
+        replace: Optional[bool] = None,
+    ) -> None:
+        if initializer is not None and not callable(initializer):
+            raise InvalidArgument(f"initializer is {type_in_words(initializer)}; give a function")
+        if not isinstance(retries, int) or retries < 0:
+            raise InvalidArgument(f"retries is {retries!r}, expected a number from 0 on")
+        if replace not in (None, True, False):
+            raise InvalidArgument(f"replace is {replace!r}, expected True or False")
+        self._beginning = (initializer, tuple(initargs))
+        self._owner = os.getpid()
+        self._numbers = itertools.count(1)
+        self._worker: Optional[Worker] = None
+        self._local: Optional[LocalWorkers] = None
+        self._door: Optional[Door] = None
+        self._comm: Optional[Communicator] = None
+        if isinstance(workers, Communicator):
+            self._use(workers, retries, bool(replace))
+        else:
+            self._start(workers, retries, replace is not False)
+        if self._worker is None:
+            _masters.add(self._master)
+            weakref.finalize(self, self._master.close)
+
+    def _start(self, n: Optional[int], retries: int, replaces: bool) -> None:
+        n = len(os.sched_getaffinity(0)) if n is None else number_of_ranks("Executor", n, 1023)
+        local = LocalWorkers(n, begins(*self._beginning))
+        self._local, self._packer = local, Packer(same_program=False)
+        self._master = master = Master(
+            local.pairs,
+            self._packer,
+            retries,
+            local.how_it_ended,
+            local.close,
+            (lambda _: None) if replaces else None,  # it sees the end of its processes
+        )
+        if replaces:
+            local.start(master.add, master.miss)
+        else:
+            local.start()
+
+    def _use(self, comm: Communicator, retries: int, replaces: bool) -> None:
+        if comm.size < 2:
+            raise InvalidArgument(
+                "Executor: the communicator has one rank, and nobody to work for it; start the "
+                "program by `hocket run -n 4`, or give a number of workers: Executor(3)"
+            )
+        self._comm, self._packer = comm, Packer(same_program=True)
+        pairs = pairs_of(comm)
+        own = own_group(comm) if replaces else None
+        if comm.rank == 0:
+            self._master = Master(pairs, self._packer, retries, _how_it_ended, self._close_door)
+            if own is not None:
+                self._door = Door(own, self._master.add, self._master.miss)
+                self._master.replace = self._door.replace
+        else:
+            self._worker = Worker(pairs[comm.rank], comm.rank, self._packer)
+
+    def _close_door(self) -> None:
+        if self._door is not None:
+            self._door.close()
+
+    # --- The workers' side --------------------------------------------------------------------
+
+    def serve(self) -> None:
+        """Be a worker until rank 0 shuts down: on the other ranks of ``Executor(comm)``.
+
+        ``with`` calls it.
+
+        Raises
+        ------
+        PeerDied
+            Rank 0 has ended.
+        """
+        if self._worker is None:
+            raise InvalidArgument("serve is for the ranks that work, and this one hands out tasks")
+        self._worker.serve(*self._beginning)
+
+    # --- The side that hands out --------------------------------------------------------------
+
+    @property
+    def ranks(self) -> list[int]:
+        """The ranks of the workers that are left."""
+        self._require_master()
+        return self._master.ranks
+
+    @property
+    def pids(self) -> dict[int, int]:
+        """The processes of the workers that are ready for tasks, by rank."""
+        self._require_master()
+        return self._master.pids
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        """Run ``fn(*args, **kwargs)`` on a worker.
+
+        Parameters
+        ----------
+        fn : callable
+            Started by ``Executor(n)``, workers need the package cloudpickle for functions of
+            ``__main__`` or of a notebook.
+
+        Returns
+        -------
+        concurrent.futures.Future
+            If the worker dies, its exception is a `hocket.PeerDied` with ``rank``, ``pid`` and
+            ``signal``.
+
+        Raises
+        ------
+        BrokenExecutor
+            No worker is left, or an initializer has failed.
+        """
+        self._require_master()
+        if not callable(fn):
+            raise InvalidArgument(f"submit: fn is {type_in_words(fn)}, which cannot be called")
+        task = self._packed(_name_of(fn), TASK, (fn, args, kwargs))
+        return task.future
+
+    def map(
+        self,
+        fn: Callable[..., T],
+        *iterables: Iterable[Any],
+        timeout: Optional[float] = None,
+        chunksize: int = 1,
+    ) -> Iterator[T]:
+        """Run `fn` on the elements of the iterables, which are read at once.
+
+        Parameters
+        ----------
+        fn : callable
+            It travels to each worker once.
+        timeout : float, optional
+            Seconds from now until which each result is waited for.
+        chunksize : int
+            How many calls are one task.
+
+        Returns
+        -------
+        iterator
+            The results, in order. It raises the exception of the first call that has failed.
+        """
+        self._require_master()
+        if not isinstance(chunksize, int) or chunksize < 1:
+            raise InvalidArgument(f"chunksize is {chunksize!r}, expected at least 1")
+        end = None if timeout is None else time.monotonic() + timeout
+        function = Function(next(self._numbers), self._packer.bytes_of(fn), self._packer)
+        text = _name_of(fn)
+        elements = zip(*iterables)
+        futures = []
+        while chunk := list(itertools.islice(elements, chunksize)):
+            value = (function.number, chunk)
+            futures.append(self._packed(text, MAP, value, function).future)
+        return _results(futures, end)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Take no further tasks, and stop the workers when their tasks have ended.
+
+        Parameters
+        ----------
+        wait : bool
+            Return when all have ended.
+        cancel_futures : bool
+            Cancel the tasks that have not begun.
+        """
+        if self._worker is not None or self._owner != os.getpid():
+            return
+        if cancel_futures:
+            self._master.cancel_pending()
+        self._master.close()
+        if wait:
+            self._master.join()
+
+    def __enter__(self) -> Optional[Executor]:  # type: ignore[override]
+        if self._worker is None:
+            return self
+        self.serve()
+        return None
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        if self._worker is None and kind is not None and not issubclass(kind, Exception):
+            self._stop_now()
+        else:
+            self.shutdown()
+
+    def __repr__(self) -> str:
+        if self._worker is not None:
+            return "<hocket.futures.Executor, of which this rank is a worker>"
+        return f"<hocket.futures.Executor with ranks {self._master.ranks} as workers>"
+
+    def __reduce__(self) -> NoReturn:
+        raise InvalidArgument(
+            "an Executor belongs to the process that made it, and a task cannot use it: hand out "
+            "tasks on rank 0 alone"
+        )
+
+    # --- Inside -------------------------------------------------------------------------------
+
+    def _require_master(self) -> None:
+        if self._worker is not None:
+            raise InvalidArgument(
+                "this rank is a worker of the executor: rank 0 alone hands out tasks, in "
+                "`with Executor(comm) as pool: if pool is not None: ...`"
+            )
+        if self._owner != os.getpid():
+            raise InvalidArgument(
+                "the executor belongs to the process that this one was forked from; make one here"
+            )
+
+    def _packed(
+        self, text: str, kind: int, value: Any, function: Optional[Function] = None
+    ) -> Task:
+        """Hand out a task. As in `concurrent.futures`, one that cannot be pickled fails later."""
+        try:
+            messages = self._packer.pack(kind, value)
+        except Exception as error:
+            task = Task(text, [], function)
+            task.future.set_exception(error)
+            return task
+        task = Task(text, messages, function)
+        self._master.submit(task)
+        return task
+
+    def _stop_now(self) -> None:
+        """After Ctrl-C: cancel what waits, interrupt what runs, and end what goes on."""
+        self._master.cancel_pending()
+        self._master.close()
+        if self._local is not None:
+            self._local.signal(signal.SIGINT, self._master.busy_ranks)
+        if self._master.join(_STOP_SECONDS):
+            return
+        if self._local is not None:
+            self._local.signal(signal.SIGKILL, self._master.ranks)
+        else:
+            self._master.abandon()
+        self._master.join()
+
+
+def _name_of(fn: Callable[..., Any]) -> str:
+    return getattr(fn, "__qualname__", None) or type(fn).__qualname__
+
+
+def _results(futures: list[Future[Any]], end: Optional[float]) -> Iterator[Any]:
+    """The results of chunks, one call after the other. What is left is cancelled at the end."""
+    try:
+        futures.reverse()
+        while futures:
+            left = None if end is None else max(0.0, end - time.monotonic())
+            yield from futures.pop().result(left)
+    finally:
+        for future in futures:
+            future.cancel()
+
+
+def _how_it_ended(rank: int, error: Error) -> str:
+    """Describe the end of a worker, in the words of the error that told of it."""
+    found = re.search(r"\(pid \d+\)(?: on \S+ \(.*?\))? (.*?) while it was needed", str(error))
+    return found[1] if found else f"is lost: {error}"
+
+
+_masters: weakref.WeakSet[Master] = weakref.WeakSet()
+
+
+def _end_all() -> None:
+    """At the program's end, as in `concurrent.futures`: tasks that have been handed out are done."""
+    for master in list(_masters):
+        master.close()
+    for master in list(_masters):
+        master.join()
+
+
+atexit.register(_end_all)

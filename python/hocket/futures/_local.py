@@ -1,0 +1,201 @@
+"""The workers of `hocket.futures` that are processes which the executor has started."""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, Optional
+
+from .._hocket import Communicator
+from .._jobs.crew import Crew, Event, Labels, fresh_address, how_it_ended
+from .._jobs.init import init
+from ..errors import Error, PeerDied, RendezvousError
+from ._worker import pairs_of, serve_member
+
+_JOIN_SECONDS = 60.0
+# Time for a worker that is lost to end, before it is killed.
+_END_SECONDS = 3.0
+# So many newcomers in a row may die before they are at work.
+_MOST_FAILURES = 3
+
+Came = Callable[[int, Communicator], None]
+Missed = Callable[[str, BaseException], None]
+
+
+class LocalWorkers:
+    """Processes of this host, the ranks from 1 on; this process is rank 0. A resource.
+
+    A thread shows what they print, until they have ended. It starts another process in place of one
+    that has died, once `replace` has been called.
+
+    Parameters
+    ----------
+    n : int
+        Number of processes.
+    begins : bytes
+        The initializer and its arguments, pickled.
+    """
+
+    def __init__(self, n: int, begins: bytes) -> None:
+        self._crew = Crew()
+        self._labels = Labels(sys.stdout.write)
+        self._begins = begins
+        self._left = set(range(n))  # those that are at work
+        self._coming: dict[int, str] = {}  # those that are to join, and where
+        self._starting = set(range(n))  # those that have not come to work so far
+        self._worlds: dict[int, Communicator] = {}  # of those that came later
+        self._joins: list[threading.Thread] = []
+        self._failures = 0
+        self._came: Optional[Came] = None
+        self._missed: Optional[Missed] = None
+        self._is_closing = False
+        self._ends: dict[int, int] = {}  # exit codes, by process
+        self._has_ended = threading.Condition()
+        address = fresh_address()
+        try:
+            self._crew.complete(n)
+            for index in range(n):
+                self._send_task(index, n + 1, address, index + 1)
+            self._await_ready()
+            self.comm: Communicator = init(
+                rank=0, size=n + 1, address=address, timeout=_JOIN_SECONDS, name="executor"
+            )
+            self.pairs = pairs_of(self.comm)
+        except BaseException:
+            self._crew.close()
+            raise
+        self._thread = threading.Thread(target=self._show, name="hocket output", daemon=True)
+
+    def start(self, came: Optional[Came] = None, missed: Optional[Missed] = None) -> None:
+        """Show what the workers print, and replace those that die where somebody wants newcomers.
+
+        Parameters
+        ----------
+        came : function
+            Called with the rank of a worker that has died, and the pair's communicator with the one
+            in its place.
+        missed : function
+            Called with the reason when nobody takes the place.
+        """
+        self._came, self._missed = came, missed
+        self._thread.start()
+
+    def how_it_ended(self, rank: int, error: Error) -> str:
+        """Describe the end of a worker that is lost."""
+        pid = getattr(error, "pid", -1)
+        with self._has_ended:
+            if self._has_ended.wait_for(lambda: pid in self._ends, _END_SECONDS):
+                return how_it_ended(self._ends[pid])
+        return f"is lost: {error}"
+
+    def signal(self, number: int, ranks: Iterable[int]) -> None:
+        """Send workers a signal: SIGINT interrupts their tasks."""
+        for rank in ranks:
+            with contextlib.suppress(KeyError):  # another one is being started
+                self._crew[rank - 1].kill(number)
+
+    def close(self) -> None:
+        """End the processes, which have been told to stop. Any thread."""
+        self._is_closing = True
+        self._thread.join()
+        for join in self._joins:
+            join.join()
+        for comm in [self.comm, *self._worlds.values()]:
+            comm.close()
+        self._crew.close()
+
+    def _send_task(self, index: int, size: int, address: str, rank: int) -> None:
+        task = pickle.dumps((serve_member, (index + 1, rank, size, address, self._begins)))
+        self._crew[index].send("task", 0, task)
+
+    def _await_ready(self) -> None:
+        """Returns when all processes have started, which takes them a while."""
+        waiting = set(self._left)
+        until = time.monotonic() + _JOIN_SECONDS
+        while waiting:
+            for event in self._crew.events(sorted(self._left), 0.1):
+                if event.kind == "output":
+                    self._labels.print(event.member + 1, event.content)
+                if event.kind == "ended":
+                    raise RendezvousError(
+                        f"worker rank {event.member + 1} {how_it_ended(event.content)} as it started; "
+                        "see its output"
+                    )
+                if event.kind == "message":
+                    waiting.discard(event.member)
+            if time.monotonic() > until:
+                raise RendezvousError(
+                    f"worker rank {min(waiting) + 1} has not started within {_JOIN_SECONDS:g} s"
+                )
+
+    # --- In the thread ------------------------------------------------------------------------
+
+    def _show(self) -> None:
+        while self._left or not self._is_closing:
+            for event in self._crew.events(sorted({*self._left, *self._coming}), 0.2):
+                self._handle(event)
+            sys.stdout.flush()
+        self._labels.end()
+
+    def _handle(self, event: Event) -> None:
+        if event.kind == "output":
+            self._labels.print(event.member + 1, event.content)
+        elif event.kind == "ended":
+            self._end(event.member, event.content)
+        elif event.content[0] == "done":
+            self._left.discard(event.member)
+        elif event.content[0] == "working":
+            self._failures = 0
+            self._starting.discard(event.member)
+        elif event.member in self._coming:  # it is ready
+            address = self._coming.pop(event.member)
+            self._left.add(event.member)
+            join = threading.Thread(target=self._join, args=(event.member, address), daemon=True)
+            self._joins = [one for one in self._joins if one.is_alive()] + [join]
+            join.start()
+
+    def _end(self, index: int, code: int) -> None:
+        with self._has_ended:
+            self._ends[self._crew[index].pid] = code
+            self._has_ended.notify_all()
+        self._coming.pop(index, None)
+        self._left.discard(index)
+        if self._came is None or self._is_closing:
+            return
+        assert self._missed is not None
+        if index in self._starting:
+            self._failures += 1
+        if self._failures > _MOST_FAILURES:
+            how = f"worker rank {index + 1} {how_it_ended(code)} as it started; see its output"
+            why = f"{self._failures} processes in a row have ended as they started"
+            self._missed(why, PeerDied(how))
+            return
+        self._starting.add(index)
+        self._crew.renew(index)
+        self._coming[index] = fresh_address()
+        self._send_task(index, 2, self._coming[index], 1)
+
+    # --- In threads of their own --------------------------------------------------------------
+
+    def _join(self, index: int, address: str) -> None:
+        """Meet the process that takes a place. The other workers go on meanwhile."""
+        assert self._came is not None
+        try:
+            comm = init(rank=0, size=2, address=address, timeout=_JOIN_SECONDS, name="executor")
+            pair = pairs_of(comm)[1]
+            self._worlds[index] = comm
+            self._came(index + 1, pair)
+        except Error:  # it has died, or does not come: its end is seen by the other thread
+            self.signal(signal.SIGKILL, [index + 1])
+
+
+def begins(initializer: Any, arguments: tuple[Any, ...]) -> bytes:
+    """The initializer and its arguments, for the processes."""
+    from ._wire import Packer
+
+    return Packer(same_program=False).bytes_of((initializer, arguments))

@@ -1,0 +1,434 @@
+"""The side of `hocket.futures` that hands tasks out and takes results."""
+
+from __future__ import annotations
+
+import collections
+import concurrent.futures
+import contextlib
+import itertools
+import pickle
+import threading
+from collections.abc import Callable
+from typing import Any, Optional
+
+from .._hocket import Communicator, _Endings
+from .._jobs.spawn import Failure, RankError
+from ..errors import Aborted, Error, InvalidArgument, PeerDied
+from ..grid import NULL_RANK
+from ._tasks import Outcome, Task, Times, Worker
+from ._wire import BATCH_BYTES, BYE, FAILURE, NEWS, Packer, content_of, kind_of
+
+# A key of `_Endings` that is no worker's.
+_WAKE = 0
+# A batch is expected to take no longer, as its outcomes are told of together.
+_BATCH_SECONDS = 0.004
+# A batch leaves as much to each worker, so that all end together.
+_SHARES = 2
+
+
+class BrokenExecutor(concurrent.futures.BrokenExecutor, Error):
+    """No worker is left, or an initializer has failed: no task can be run any more."""
+
+
+class Master:
+    """Hands tasks to workers, and their outcomes to futures. A resource; any thread.
+
+    A worker has one task at a time, or a batch of short ones, so that tasks of uneven length are
+    balanced. A thread waits for all workers at once. It ends when `close` has been called and all
+    tasks have ended.
+
+    Parameters
+    ----------
+    pairs : dict
+        A communicator with each worker, by the worker's rank.
+    retries : int
+        How often a task is run again when its worker has died.
+    how_it_ended : function
+        Describes the end of the worker of a rank, given the error that told of it.
+    at_end : function
+        Called when all workers have stopped.
+    replace : function, optional
+        Called with the rank of each worker that is lost, and followed by `add` or `miss`.
+    """
+
+    def __init__(
+        self,
+        pairs: dict[int, Communicator],
+        packer: Packer,
+        retries: int,
+        how_it_ended: Callable[[int, Error], str],
+        at_end: Callable[[], None],
+        replace: Optional[Callable[[int], None]] = None,
+    ) -> None:
+        self._packer = packer
+        self._retries = retries
+        self._how_it_ended = how_it_ended
+        self._at_end = at_end
+        self._lock = threading.Lock()
+        self._queue: collections.deque[Task] = collections.deque()
+        self._keys = itertools.count(_WAKE + 1)
+        self._workers: dict[int, Worker] = {}
+        self.replace = replace
+        self._expected = 0  # workers that are to come in place of others
+        self._has_ended = False
+        self._idle: list[Worker] = []
+        self._times = Times()
+        self._interrupted: list[list[Outcome]] = []
+        self._broken: Optional[BrokenExecutor] = None
+        self._is_closing = False
+        self._endings = _Endings()
+        # A message to nobody, which has ended: `_endings` can be woken by it.
+        self._ended = next(iter(pairs.values())).send_async(b"", NULL_RANK)
+        for rank, comm in pairs.items():
+            worker = Worker(next(self._keys), rank, comm, self)
+            worker.incoming.begin()
+            self._take_in(worker)
+        self._thread = threading.Thread(target=self._run, name="hocket futures", daemon=True)
+        self._thread.start()
+
+    @property
+    def ranks(self) -> list[int]:
+        """The workers that are left."""
+        with self._lock:
+            return sorted(worker.rank for worker in self._workers.values())
+
+    @property
+    def pids(self) -> dict[int, int]:
+        """The processes of the workers that have begun, by rank."""
+        with self._lock:
+            found = ((worker.rank, worker.pid) for worker in self._workers.values())
+            return {rank: pid for rank, pid in sorted(found) if pid is not None}
+
+    @property
+    def busy_ranks(self) -> list[int]:
+        """The workers that are at a task."""
+        with self._lock:
+            return [worker.rank for worker in self._workers.values() if worker.tasks]
+
+    def submit(self, task: Task) -> None:
+        """Hand out a task, as soon as a worker is idle."""
+        with self._lock:
+            if self._broken is not None:
+                raise self._broken
+            if self._is_closing:
+                raise InvalidArgument("cannot schedule new futures after shutdown")
+            self._queue.append(task)
+            if self._idle:
+                self._occupy(self._idle.pop())
+
+    def add(self, rank: int, comm: Communicator) -> None:
+        """A worker comes in place of one that has died. Any thread. Raises Error if it dies."""
+        worker = Worker(next(self._keys), rank, comm, self)
+        worker.incoming.begin()
+        with self._lock:
+            self._expected -= 1
+            if self._has_ended:
+                raise InvalidArgument("the executor has ended")
+            self._take_in(worker)
+
+    def miss(self, why: str, cause: BaseException) -> None:
+        """Nobody comes in place of a worker that has died. Any thread."""
+        with self._lock:
+            self._expected -= 1
+            is_alone = not self._workers and self._expected == 0
+            outcomes = self._failed(self._break(why, cause)) if is_alone else []
+        self._wake()
+        self._complete(outcomes)
+
+    def _take_in(self, worker: Worker) -> None:
+        self._workers[worker.key] = worker
+        self._endings.watch(worker.incoming.work, worker.key)
+
+    def cancel_pending(self) -> None:
+        """Cancel all tasks that no worker has."""
+        with self._lock:
+            left = list(self._queue)
+            self._queue.clear()
+        for task in left:
+            if task.future.cancel() or task.future.cancelled():
+                task.future.set_running_or_notify_cancel()
+
+    def close(self) -> None:
+        """Take no further tasks, and stop the workers when all have ended. Never waits, takes no
+        lock, and may be called again.
+        """
+        self._is_closing = True
+        self._wake()
+
+    def join(self, timeout: Optional[float] = None) -> bool:
+        """Wait until all workers have stopped. False if time ran out. `close` comes first."""
+        if threading.current_thread() is not self._thread:  # which runs callbacks of futures
+            self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def abandon(self) -> None:
+        """End the connections to all workers, which then count as lost."""
+        with self._lock:
+            workers = list(self._workers.values())
+        for worker in workers:
+            with contextlib.suppress(Error):
+                worker.comm.abort("the executor was interrupted, and a task did not end")
+
+    # --- Waiting for workers ------------------------------------------------------------------
+
+    def visit(self, worker: Worker, seconds: float) -> bool:
+        """Wait for news of a worker here, and take it. False if another thread does.
+
+        The thread of the executor does not wake up meanwhile.
+        """
+        if not worker.turn.acquire(blocking=False):
+            return False
+        outcomes: list[Outcome] = []
+        try:
+            work = worker.incoming.work
+            self._endings.forget(work)
+            if work._ends_within(seconds):
+                outcomes = self._look(worker)
+        finally:
+            self._leave(worker)
+        if self._is_closing:
+            self._wake()
+        self._complete(outcomes)
+        return True
+
+    def _run(self) -> None:
+        while self._goes_on():
+            first = self._endings.next()
+            for key in [first, *self._endings.take()]:
+                worker = self._workers.get(key or _WAKE)
+                # A thread that waits for the worker takes what has come.
+                if worker is not None and worker.turn.acquire(blocking=False):
+                    outcomes: list[Outcome] = []
+                    try:
+                        if not worker.is_gone and worker.incoming.work.test():
+                            outcomes = self._look(worker)
+                    finally:
+                        self._leave(worker)
+                    self._complete(outcomes)
+            while self._interrupted:
+                self._complete(self._interrupted.pop())
+            if self._is_closing:
+                self._stop_idle()
+        self._at_end()
+
+    def _goes_on(self) -> bool:
+        with self._lock:
+            self._has_ended = not self._workers and not (
+                self._expected and (self._queue or not self._is_closing)
+            )
+            return not self._has_ended
+
+    def _leave(self, worker: Worker) -> None:
+        """Let another thread take the next news. One that has come is told at once."""
+        worker.turn.release()
+        if not worker.is_gone:
+            self._endings.watch(worker.incoming.work, worker.key)
+
+    def _wake(self) -> None:
+        self._endings.watch(self._ended, _WAKE)
+
+    def _look(self, worker: Worker) -> list[Outcome]:
+        """A part of what a worker sends has come, or the worker has died. In its turn."""
+        if worker.is_gone:
+            return []
+        worker.taken = []
+        try:
+            return self._take(worker)
+        except Error as failure:
+            return self._lose(worker, failure)
+        except BaseException as error:  # of a signal's handler
+            why = Aborted(f"{error!r} came while its news was taken")
+            self._complete([(task, None, why) for task in worker.taken])
+            self._complete(self._lose(worker, why))
+            raise
+
+    def _take(self, worker: Worker) -> list[Outcome]:
+        incoming = worker.incoming
+        while (kind := incoming.advance()) is None:
+            if not incoming.work.test():
+                return []
+        if kind == BYE:
+            with self._lock:
+                self._forget(worker)
+            worker.comm.close()
+            return []
+        return self._hear(worker) if kind == NEWS else self._receive(worker, kind)
+
+    def _forget(self, worker: Worker) -> None:
+        worker.is_gone = True
+        del self._workers[worker.key]
+        if worker in self._idle:
+            self._idle.remove(worker)
+        if not self._workers:
+            self._wake()
+
+    def _hear(self, worker: Worker) -> list[Outcome]:
+        """A worker has ended some tasks of its batch, or gives some back."""
+        back, is_last = worker.incoming.value()
+        outcomes = self._read(worker)
+        try:
+            worker.incoming.begin()
+        except Error as failure:
+            return [*outcomes, *self._lose(worker, failure)]
+        with self._lock:
+            self._queue.extendleft(worker.take_back(back))
+            worker.has_batch = not is_last
+            if is_last:
+                self._occupy(worker)
+            self._occupy_idle()
+        return outcomes
+
+    def _read(self, worker: Worker) -> list[Outcome]:
+        outcomes: list[Outcome] = []
+        for task, message, seconds in worker.read():
+            self._times.add(task.text, seconds)
+            outcomes.append((task, *_value_of(kind_of(message), content_of(message))))
+        return outcomes
+
+    def _receive(self, worker: Worker, kind: int) -> list[Outcome]:
+        """The outcome of one task has come, or the initializer's."""
+        value, error = _value_of(kind, *worker.incoming.parts())
+        task = worker.take()
+        outcomes: list[Outcome] = [] if task is None else [(task, value, error)]
+        try:
+            worker.incoming.begin()
+        except Error as failure:
+            return [*outcomes, *self._lose(worker, failure)]
+        with self._lock:
+            if task is None and error is not None:
+                failed = self._break(f"the initializer of rank {worker.rank} failed", error)
+                outcomes += self._failed(failed)
+            if task is None:
+                worker.pid = value
+            if not worker.has_batch:
+                self._occupy(worker)
+        return outcomes
+
+    def _occupy(self, worker: Worker) -> None:
+        tasks = self._next_tasks(worker)
+        if tasks:
+            worker.give(tasks)
+        else:
+            self._idle.append(worker)
+
+    def _occupy_idle(self) -> None:
+        while self._queue and self._idle:
+            self._occupy(self._idle.pop())
+
+    def _next_tasks(self, worker: Worker) -> list[Task]:
+        """A task, or some short ones, of the same function if it travels by itself."""
+        tasks: list[Task] = []
+        most = max(1, len(self._queue) // (_SHARES * len(self._workers)))
+        seconds, size = 0.0, 0
+        while self._queue and len(tasks) < most:
+            task = self._queue[0]
+            if tasks and (not task.is_short or task.function is not tasks[0].function):
+                break
+            seconds += self._times.of(task)
+            size += len(task.messages[0])
+            if tasks and (seconds > _BATCH_SECONDS or size > BATCH_BYTES):
+                break
+            self._queue.popleft()
+            if task.may_begin():
+                tasks.append(task)
+            if not task.is_short or worker.ledger is None:
+                break
+        return tasks
+
+    def _lose(self, worker: Worker, failure: Error) -> list[Outcome]:
+        how = self._how_it_ended(worker.rank, failure)
+        outcomes = self._read(worker)
+        with self._lock:
+            lost = worker.lose()
+            error = self._loss(worker, failure, how, lost[0] if lost else None)
+            again = [task for task in lost if task.attempts <= self._retries]
+            self._queue.extendleft(worker.take_back(len(worker.tasks)))
+            self._queue.extendleft(reversed(again))
+            self._forget(worker)
+            self._occupy_idle()
+            self._expected += self.replace is not None
+            is_alone = not self._workers and self._expected == 0
+            failed = self._break("no worker is left", error) if is_alone else []
+        worker.comm.close()
+        if self.replace is not None:
+            self.replace(worker.rank)
+        for task in lost:
+            if task in again:
+                task.future.at = None
+            else:
+                outcomes.append((task, None, self._loss(worker, failure, how, task)))
+        return [*outcomes, *self._failed(failed)]
+
+    def _loss(self, worker: Worker, failure: Error, how: str, task: Optional[Task]) -> PeerDied:
+        at = ""
+        if task is not None:
+            at = f" while it ran {task.text}"
+            if task.attempts > 1:
+                at += f" for the {task.attempts}. time"
+            elif self._retries == 0:
+                at += "; Executor(..., retries=1) runs such a task again, on another worker"
+        pid = getattr(failure, "pid", -1)
+        error = PeerDied(f"worker rank {worker.rank} (pid {pid}) {how}{at}")
+        error.rank, error.pid, error.signal = worker.rank, pid, getattr(failure, "signal", 0)
+        error.__cause__ = failure
+        return error
+
+    def _break(self, why: str, cause: BaseException) -> list[Task]:
+        """Take no tasks any more. Returns those that are to fail without the lock, which is held
+        here.
+        """
+        if self._broken is None:
+            self._broken = BrokenExecutor(f"the executor takes no tasks any more: {why}: {cause}")
+            self._broken.__cause__ = cause
+        self._is_closing = True
+        failed = [task for task in self._queue if task.may_begin()]
+        self._queue.clear()
+        return failed
+
+    def _complete(self, outcomes: list[Outcome]) -> None:
+        """Give futures their outcomes. Their callbacks run here, and may hand out tasks."""
+        outcomes.reverse()
+        try:
+            while outcomes:
+                task, value, error = outcomes[-1]
+                task.future.at = None
+                if task.future.done():
+                    pass
+                elif error is None:
+                    task.future.set_result(value)
+                else:
+                    task.future.set_exception(error)
+                outcomes.pop()
+        except BaseException:  # of a signal's handler: the executor's thread goes on
+            self._interrupted.append(outcomes[::-1])
+            self._wake()
+            raise
+
+    def _failed(self, tasks: list[Task]) -> list[Outcome]:
+        return [(task, None, self._broken) for task in tasks]
+
+    def _stop_idle(self) -> None:
+        with self._lock:
+            if self._queue:
+                return
+            for worker in self._idle:
+                worker.stop(self._packer)
+            self._idle.clear()
+
+
+def _value_of(
+    kind: int, content: Any, arrays: Optional[list[Any]] = None
+) -> tuple[Any, Optional[BaseException]]:
+    """A result, or an exception: the task's, or that of loading the result."""
+    try:
+        value = pickle.loads(content, buffers=arrays)
+        if kind != FAILURE:
+            return value, None
+        failure: Failure = pickle.loads(value)
+    except BaseException as error:
+        return None, error
+    error = failure.error
+    if error is None:
+        error = RuntimeError(f"rank {failure.rank}: {failure.summary}")
+    error.__cause__ = RankError(f"rank {failure.rank} failed:\n{failure.traceback}")
+    return None, error
