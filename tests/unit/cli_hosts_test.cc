@@ -1,4 +1,4 @@
-// What the head and the commands on other hosts say to each other, also when it is cut or spoiled.
+// The messages between the head and the commands on other hosts, also cut short or spoiled.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -102,9 +102,9 @@ PLACES = {"threads": (OF_THREADS, ["early return", "exception in a thread"]), "s
           "algorithm": (SOFT, []), "pretended": (ON_HOSTS, CARRIERS),
           "namespaces": (ON_HOSTS, CARRIERS), "mpi": (BY_MPI, []),
           "gpus": (ON_HOSTS, []), "newcomers": (SOFT, []), "newcomers on hosts": (ON_HOSTS, [])}
-# Where ranks may die and others go on.
+# Places in which the others go on after a rank has died.
 RESPAWNED = ("shm", "algorithm", "pretended", "namespaces", "gpus", "newcomers", "newcomers on hosts")
-# Where newcomers take the places of the dead, so that a job has all its ranks in each round.
+# Places in which newcomers replace the dead, so that a job has all its ranks in each round.
 REFILLED = ("newcomers", "newcomers on hosts")
 
 # The call that all but the victim make, and what the victim makes of it.

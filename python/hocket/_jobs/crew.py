@@ -196,7 +196,7 @@ class Crew:
 
     def __init__(self) -> None:
         self._members: dict[int, Member] = {}
-        # Where its jobs take newcomers in: not at the door of a job that this process is a rank of.
+        # The door of its jobs. This process may be a rank of another job, which has a door of its own.
         self._door = fresh_address()
         self._owner = os.getpid()
 
