@@ -7,7 +7,8 @@
 
 namespace hocket::composed {
 
-// Number of int64 words that describe a matrix. hocket/_arrays/sparse_contents.py uses the same order.
+// Number of int64 words that describe a matrix. hocket/_arrays/sparse_contents.py uses the same
+// order.
 inline constexpr std::size_t kSparseWords = 10;
 
 // Returns the layout of a matrix. Throws InvalidArgument if the arrays do not fit each other or are

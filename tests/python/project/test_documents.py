@@ -239,7 +239,7 @@ def options_of(name):
     first, _, subcommand = name.partition(" ")
     if first == "hocket":
         if subcommand == "demo":
-            return (ROOT / "python" / "hocket" / "_demo.py").read_text()
+            return (ROOT / "python" / "hocket" / "_jobs" / "demo.py").read_text()
         return text_of_help(subcommand) if f"\n  {subcommand} " in text_of_help() else None
     if not (ROOT / first).is_file():
         return None
