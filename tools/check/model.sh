@@ -1,5 +1,5 @@
 #!/bin/sh
-# model.sh [--fast] [ranks] [hosts]
+# model.sh [--fast] [ranks] [hosts] [admission]
 #
 # Lets Spin explore all orders of events. Then checks that it finds the mistakes that can be put into the
 # models. Every exploration is complete.
@@ -9,7 +9,10 @@
 #   hosts  Hosts agree on the survivors and on their speakers, while ranks end and hosts are cut off
 #          (tests/model/hosts.pml). With 2 ends and a cut, it takes five minutes and 1 GiB. --fast: 2
 #          ends, or 1 end and a cut; a minute
-# Without names: both. Without Spin (Debian: spin) it reports that, and exits with 0.
+#   admission  Newcomers join a job, while members and newcomers end at any point
+#          (tests/model/admission.pml). With 3 members, 2 newcomers and 2 ends, it takes some minutes.
+#          --fast: 1 end less, or a member less; half a minute
+# Without names: all. Without Spin (Debian: spin) it reports that, and exits with 0.
 set -eu
 models=$(cd "$(dirname "$0")/../.." && pwd)/tests/model
 command -v spin >/dev/null || { echo "model: there is no spin here; skipped"; exit 0; }
@@ -18,8 +21,8 @@ chosen=
 for argument in "$@"; do
   case $argument in
     --fast) fast=yes ;;
-    ranks | hosts) chosen="$chosen $argument" ;;
-    *) echo "model: unknown argument $argument; usage: $0 [--fast] [ranks] [hosts]" >&2; exit 2 ;;
+    ranks | hosts | admission) chosen="$chosen $argument" ;;
+    *) echo "model: unknown argument $argument; usage: $0 [--fast] [ranks] [hosts] [admission]" >&2; exit 2 ;;
   esac
 done
 # Spin's code for hosts.pml is long. A short exploration ends sooner than a better compilation.
@@ -72,4 +75,13 @@ check_hosts() {
   check 0 hosts "$two_in_the_middle -DCRASHES=2 -DCUTS=1"
 }
 
-for model in ${chosen:-ranks hosts}; do "check_$model"; done
+check_admission() {
+  one_of_each="-DMEMBERS=2 -DNEWCOMERS=1 -DDEATHS=1"
+  for bug in 1 2 3; do check 1 admission "$one_of_each -DBUG=$bug"; done
+  check 0 admission "-DMEMBERS=3 -DNEWCOMERS=2 -DDEATHS=1"
+  check 0 admission "-DMEMBERS=2 -DNEWCOMERS=2 -DDEATHS=2"
+  [ $fast = no ] || return 0
+  check 0 admission "-DMEMBERS=3 -DNEWCOMERS=2 -DDEATHS=2"
+}
+
+for model in ${chosen:-ranks hosts admission}; do "check_$model"; done
