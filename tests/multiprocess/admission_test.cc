@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "collectives.h"
+#include "hocket/store.h"
 #include "pretended_hosts.h"
 
 namespace hocket::multiprocess {
@@ -197,6 +198,35 @@ TEST(Admission, GoesOnWhenTheRootDies) {
   EXPECT_EQ(ranks[3].number("rank"), 0);
   EXPECT_EQ(ranks[4].number("size"), 4);
 }
+
+// The door is served by a process that closes it after so long, again and again: before a newcomer
+// comes, while it is called, and while it is invited.
+class AdmissionDoors : public testing::TestWithParam<int> {};
+TEST_P(AdmissionDoors, ThatCloseAreOpenedAgain) {
+  const Team team{.members = 2, .processes = 4};
+  const microseconds open(GetParam());
+  const auto ranks = run_job(team.options(), [&](Rank& rank) {
+    if (rank.rank() == 3) {  // serves the door whenever nobody else does
+      while (rank.flag(0) < 3) {
+        try {
+          const StoreServer server({.address = team.door, .key = {}, .job = "hocket door"});
+          std::this_thread::sleep_for(open);
+        } catch (const Error&) {
+          std::this_thread::sleep_for(milliseconds(1));
+        }
+      }
+      return;
+    }
+    if (team.is_newcomer(rank)) std::this_thread::sleep_for(milliseconds(30));
+    World world = team.is_newcomer(rank) ? team.come(rank) : team.begin(rank);
+    world = admit_until(rank, std::move(world), 3);
+    check_works(rank, world.communicator());
+    rank.mark(0);
+    report_place(rank, world);
+  });
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(ranks[static_cast<std::size_t>(i)].number("size"), 3);
+}
+INSTANTIATE_TEST_SUITE_P(Table, AdmissionDoors, testing::Values(500, 3'000, 20'000, 60'000));
 
 class AdmissionHosts : public PretendedHosts {};
 

@@ -52,7 +52,6 @@ class Running:
         self.rebuilt = {}  # by rank, after a cut: the members it went on with, and why it did not at last
         self.finished, self.wrong, self.rest = set(), [], b""
         self.codes, self.processes = {}, {}
-        self.fallen = collections.Counter()  # by rank: processes that others took the place of
         self.newcomers = 0
 
     # --- Starting ---------------------------------------------------------------------------------
@@ -180,10 +179,9 @@ class Running:
                     self.codes[rank] = os.waitstatus_to_exitcode(status)
                     self.listen(0)  # it may have said that it is at its end
                     if self.job.place in plans.REFILLED and rank not in self.finished:
-                        self.fallen[rank] += 1
                         self.newcomers += 1
-                        if self.newcomers > NEWCOMERS:
-                            self.wrong.append((self.last_round(), "newcomers do not come in"))
+                        if self.newcomers > NEWCOMERS or self.has_failed(rank, status):
+                            self.wrong.append((self.last_round(), f"rank {rank} cannot go on"))
                             self.give_up()
                         elif self.fork(rank, network, self.newcomers):
                             return True
@@ -198,6 +196,11 @@ class Running:
             os.killpg(self.group, signal.SIGKILL)
             self.wrong.append((self.last_round(), "an orphan was left"))
         return False
+
+    def has_failed(self, rank, status):
+        """Returns true if a process has ended in another way than the plan's harms have it end."""
+        return os.waitstatus_to_exitcode(status) == 1 and all(
+            round_.harm != "exception" or rank not in round_.victims for round_ in self.plan)
 
     def last_round(self):
         return max(self.ends, default=0)

@@ -134,6 +134,7 @@ class Admission {
   bool is_root() const { return members_.rank() == 0; }
   Duration limit() const;
   AdmissionPlan agree();
+  AdmissionPlan plan_with_door(bool one_host);
   AdmissionPlan plan_attempt(bool one_host);
   std::vector<Door::Newcomer> call_newcomers();
   std::optional<World> carry_out(const AdmissionPlan& plan, std::string& problem);
@@ -190,7 +191,7 @@ AdmissionPlan Admission::agree() {
   std::exception_ptr own;
   if (is_root()) {
     try {
-      plan = plan_attempt(one_host);
+      plan = plan_with_door(one_host);
     } catch (const std::exception& error) {
       own = std::current_exception();
       plan.problem = error.what();
@@ -206,18 +207,26 @@ AdmissionPlan Admission::agree() {
 
 std::vector<Door::Newcomer> Admission::call_newcomers() {
   if (options_.newcomers == 0) return {};
-  const auto call = [&](Deadline deadline) {
-    return door_->call(
-        static_cast<std::size_t>(options_.newcomers), own_build(settings_.providers), deadline);
-  };
-  if (door_) {
+  Deadline deadline = patience_;
+  if (!door_) {
+    door_ = std::make_shared<Door>(door_address_of(world_->launch()));
+    deadline = std::max(patience_, Deadline::in(kToFindDoor));
+  }
+  return door_->call(
+      static_cast<std::size_t>(options_.newcomers), own_build(settings_.providers), deadline);
+}
+
+// The process that serves the door may end at any moment. Newcomers who have been called then come
+// back, so the root opens the door anew and calls again.
+AdmissionPlan Admission::plan_with_door(bool one_host) {
+  for (int attempt = 1;; ++attempt) {
     try {
-      return call(patience_);
-    } catch (const RendezvousError&) {  // the process that served it has gone
+      return plan_attempt(one_host);
+    } catch (const RendezvousError&) {
+      if (!door_ || attempt == kMostAttempts) throw;
+      door_.reset();
     }
   }
-  door_ = std::make_shared<Door>(door_address_of(world_->launch()));
-  return call(std::max(patience_, Deadline::in(kToFindDoor)));
 }
 
 AdmissionPlan Admission::plan_attempt(bool one_host) {
