@@ -138,6 +138,28 @@ TEST(PartsTest, SurviveTheWire) {
   EXPECT_FALSE(parse_parts(value, 3));
 }
 
+TEST(OriginTest, CountsStepsToTheFirstCommonProcess) {
+  struct Case {
+    Origin who, other;
+    std::size_t steps;
+  };
+  const Case cases[] = {
+      {{10, 2, 1}, {10, 2, 1}, 0},          // itself
+      {{11, 2, 1}, {10, 2, 1}, 1},          // of one parent
+      {{12, 10, 2, 1}, {10, 2, 1}, 1},      // its child
+      {{10, 2, 1}, {12, 10, 2, 1}, 0},      // its parent
+      {{11, 3, 1}, {10, 2, 1}, 2},          // of another launcher
+      {{11, 4, 3, 1}, {10, 3, 1}, 2},       // under a shell of its own
+      {{11, 3}, {10, 2}, kNoCommonOrigin},  // of another host
+      {{}, {10, 2, 1}, kNoCommonOrigin},
+  };
+  for (const Case& one : cases) EXPECT_EQ(steps_to(one.who, one.other), one.steps);
+  const Origin own = origin_of_this_process();
+  ASSERT_FALSE(own.empty());
+  EXPECT_LE(own.size(), kMaxOrigin);
+  EXPECT_EQ(own, origin_of_this_process());
+}
+
 TEST(HandshakeTest, MessagesSurviveTheWireAndAreNothingButWhole) {
   const Hello hello{.version = 77,
                     .trust = Trust::kUser,
@@ -146,7 +168,9 @@ TEST(HandshakeTest, MessagesSurviveTheWireAndAreNothingButWhole) {
                     .rank = 6,
                     .size = 7,
                     .nonce = make_nonce(),
-                    .job = std::string(kMaxJobBytes, 'j')};
+                    .job = std::string(kMaxJobBytes, 'j'),
+                    .is_named = false,
+                    .origin = Origin(kMaxOrigin, UINT64_MAX)};
   const Bytes bytes = hello.encode();
   EXPECT_LE(bytes.size(), kMaxHandshakePayload);
   const auto parsed = Hello::parse(bytes);
@@ -159,6 +183,8 @@ TEST(HandshakeTest, MessagesSurviveTheWireAndAreNothingButWhole) {
   EXPECT_EQ(parsed->size, 7);
   EXPECT_EQ(parsed->nonce, hello.nonce);
   EXPECT_EQ(parsed->job, hello.job);
+  EXPECT_FALSE(parsed->is_named);
+  EXPECT_EQ(parsed->origin, hello.origin);
   for (std::size_t size = 0; size < bytes.size(); ++size) {
     EXPECT_FALSE(Hello::parse(std::span(bytes).first(size)));
   }

@@ -50,28 +50,53 @@ StoreClientOptions client_options(const LaunchInfo& launch, Duration timeout) {
           .trust_network = launch.trust_network};
 }
 
-// Serves the store. Absent if another process serves at the address and outlives this job's ranks
-// (`hocket store`). At an AF_UNIX name it may be the rest of an earlier job, which gets time to
-// end.
-std::optional<StoreServer> serve(const LaunchInfo& launch, Duration timeout) {
+// How a rank came to the store of its job.
+struct Way {
+  std::optional<StoreServer> server = {};  // of this process
+  std::optional<Established> client = {};  // of a store that no rank serves
+  bool is_taken = false;                   // the address, by another process
+};
+
+// The user, or a port, gave the meeting its address, which another job may have been given, too.
+bool is_named(const LaunchInfo& launch) { return !launch.job.empty(); }
+
+// Asks the process that serves at the address for a place, once. A rank of another job refuses it,
+// and learns that there are two jobs. Absent if there is none, for a reason that may pass.
+std::optional<Established> ask_once(const LaunchInfo& launch, Duration timeout, bool is_patient) {
+  try {
+    return establish(client_options(launch, std::min<Duration>(timeout, kForOtherJob)),
+                     {.on_silence = OnSilence::kGiveUp, .is_named = is_named(launch)});
+  } catch (const OtherJob&) {
+    if (!is_patient) throw;
+  } catch (const RendezvousError&) {  // if it lasts, `join` says it
+  }
+  return std::nullopt;
+}
+
+// Serves the store, or comes to one at the address that outlives this job's ranks (`hocket store`).
+// The rest of an earlier job gets time to end.
+Way serve(const LaunchInfo& launch, Duration timeout) {
   const Address address = parse_address(launch.store_address, "the store's address");
   const bool is_unix = std::holds_alternative<UnixName>(address);
-  std::optional<StoreServer> server;
+  const auto until_refused = base::Deadline::in(std::min(timeout, kForOtherJob));
+  Way way;
   const auto is_decided = [&] {
     try {
-      server.emplace(server_options(launch, address));
+      way.server.emplace(server_options(launch, address));
       return true;
     } catch (const SystemError& error) {
       const int number = error.error_number();
       const bool is_elsewhere = number == EADDRINUSE || number == EADDRNOTAVAIL;
       if (!is_elsewhere) throw;
-      if (!is_unix) return true;
+      if (number == EADDRNOTAVAIL) return way.is_taken = true;
     }
     base::throw_if_interrupted(fmt::format("the wait for {}", launch.store_address));
-    return false;
+    way.client = ask_once(launch, timeout, !until_refused.has_passed());
+    way.is_taken = way.client || (!is_unix && until_refused.has_passed());
+    return way.is_taken;
   };
   const auto deadline = base::Deadline::in(std::min(timeout, kStaleTimeout));
-  if (base::poll_until(is_decided, deadline, std::chrono::milliseconds(20))) return server;
+  if (base::poll_until(is_decided, deadline, std::chrono::milliseconds(20))) return way;
   throw RendezvousError(
       fmt::format("another job meets at {}; wait for its end, or give this one an address of its "
                   "own (HOCKET_STORE, or the launcher's port)",
@@ -91,13 +116,17 @@ Joined join(const LaunchInfo& launch, Duration timeout, std::optional<StoreServe
   auto served = std::make_shared<ServedStore>();
   served->server = std::move(server);
   const bool is_to_serve = launch.rank == 0 && launch.rank_zero_serves;
-  if (is_to_serve && !served->server) served->server = serve(launch, timeout);
-  const bool finds_address_taken = is_to_serve && !served->server;
+  Way way;
+  if (is_to_serve && !served->server) way = serve(launch, timeout);
+  if (way.server) served->server = std::move(way.server);
   const StoreClientOptions options = client_options(launch, timeout);
-  served->client = make_client(
-      establish(
-          options, kStaleTimeout, finds_address_taken ? OnSilence::kGiveUp : OnSilence::kTryAgain),
-      options);
+  if (!way.client) {
+    way.client = establish(options,
+                           {.stale_timeout = kStaleTimeout,
+                            .on_silence = way.is_taken ? OnSilence::kGiveUp : OnSilence::kTryAgain,
+                            .is_named = is_named(launch)});
+  }
+  served->client = make_client(*std::move(way.client), options);
   const std::shared_ptr<MemberStore> member(served, served->client.get());
   member->watch(launch.size, timeout);
   Joined joined{.store = member, .member = member};

@@ -68,6 +68,73 @@ def test_ranks_of_two_parents_do_not_mix(address, delay, first):
                 assert any(each in line for each in words), line
 
 
+# Starts one job's ranks with the variables of torchrun. `between`: each rank has a shell of its own.
+SHELLS = {
+    "one shell": 'for r in {order}; do RANK=$r LOCAL_RANK=$r {rank} & sleep {pause}; done; wait',
+    "a shell for each rank":
+        'for r in {order}; do (RANK=$r LOCAL_RANK=$r {rank}; true) & sleep {pause}; done; wait',
+}
+
+# Calls init as the variables say, or with a key over TCP where an address is given.
+MEETS = """
+import os, sys, hocket
+job, address = sys.argv[1:3]
+given = {} if address == "-" else {
+    "rank": int(os.environ["RANK"]), "size": 2, "address": address, "key": b"k" * 32}
+def say(*words): os.write(1, (" ".join(map(str, words)) + "\\n").encode())
+try:
+    comm = hocket.init(timeout=20, **given)
+except hocket.RendezvousError as error:
+    say("refused:", error)
+else:
+    say("met:", "".join(sorted(comm.all_gather_object(job))))
+    comm.barrier()
+"""
+
+
+def start_from_shell(tmp_path, job, address, port, how, order, pause):
+    program = tmp_path / "meets.py"
+    program.write_text(MEETS)
+    rank = f"'{sys.executable}' '{program}' {job} {address}"
+    more = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(port)}
+    return subprocess.Popen(
+        ["bash", "-c", SHELLS[how].format(order=order, rank=rank, pause=pause)],
+        env=environment(**more), stdout=subprocess.PIPE, text=True,
+    )
+
+
+@pytest.mark.parametrize("address", ["variables", "tcp"])
+@pytest.mark.parametrize("order", ["0 1", "1 0"])
+@pytest.mark.parametrize("pauses", [(0.5, 0.0), (0.0, 0.5), (0.0, 0.0)])
+def test_jobs_with_one_port_do_not_mix(tmp_path, address, order, pauses):
+    """The number of a port does not name a job, whichever way its ranks meet there."""
+    where = free_address()
+    port = where.rpartition(":")[2]
+    jobs = [
+        start_from_shell(tmp_path, job, "-" if address == "variables" else where, port, "one shell",
+                         order, pause)
+        for job, pause in zip("ab", pauses)
+    ]
+    said = [job.communicate(timeout=55)[0].splitlines() for job in jobs]
+    for job, lines in zip("ab", said):
+        met = [line for line in lines if line.startswith("met:")]
+        assert len(lines) == 2 and met in ([], [f"met: {job}{job}"] * 2), said
+        for line in lines:
+            assert line.startswith("met:") or "another job of yours" in line, said
+
+
+@pytest.mark.parametrize("address", ["variables", "tcp"])
+@pytest.mark.parametrize("how", SHELLS)
+@pytest.mark.parametrize("order", ["0 1", "1 0"])
+def test_ranks_of_one_job_meet_whatever_started_them(tmp_path, address, how, order):
+    where = free_address()
+    port = where.rpartition(":")[2]
+    job = start_from_shell(
+        tmp_path, "a", "-" if address == "variables" else where, port, how, order, 0.1)
+    assert job.communicate(timeout=55)[0].splitlines() == ["met: aa"] * 2
+
+
 def test_names_tell_jobs_of_one_parent_apart():
     where = f"unix:hocket-two-{time.monotonic_ns()}"
     for lines in run_both(where, "0", 0.0, 0.0, a="first", b="second"):

@@ -151,7 +151,9 @@ LaunchInfo detect_launch(const InitOptions& options) {
   }
   // Jobs with the same address are distinguished by their launchers' names for them. Hydra has no
   // name that every rank is sure to find.
-  const bool all_are_here = place.local_size == place.size && place.launcher != "MPICH";
+  // torchrun's is the number of a port, which other jobs may have been given.
+  const bool all_are_here =
+      place.local_size == place.size && place.launcher != "MPICH" && place.launcher != "torchrun";
   if (launch.job.empty() && all_are_here) launch.job = place.meeting;
   launch.key = find_key(options, place);
   const auto store = base::environment("HOCKET_STORE");

@@ -139,6 +139,7 @@ std::optional<LaunchPlace> place_from_torchrun() {
                            .local_size = "LOCAL_WORLD_SIZE"});
   if (!place) return std::nullopt;
   place->job = base::environment("TORCHELASTIC_RUN_ID").value_or("");
+  if (place->job == "none") place->job.clear();  // torchrun's name for a job without one
   place->epoch = integer("TORCHELASTIC_RESTART_COUNT").value_or(0);
   const auto host = base::environment("MASTER_ADDR");
   const auto port = integer("MASTER_PORT", 1, 65535);

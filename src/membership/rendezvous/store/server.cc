@@ -45,8 +45,12 @@ constexpr std::size_t kScratchBytes = std::size_t{64} << 10;
 constexpr Duration kLinger = std::chrono::seconds(1);
 // Without descriptors or memory for another connection: until trying again.
 constexpr Duration kAcceptPause = std::chrono::milliseconds(50);
-// Time during which only ranks with the same parent process as the server may join.
+// Time that a rank waits whose parent is not that of the serving rank: meanwhile rank 0 of its own
+// job comes, if there are two.
 constexpr Duration kSeatsAreKept = std::chrono::seconds(1);
+// Number of processes of other jobs that are remembered.
+constexpr std::size_t kMostRivals = 16;
+constexpr std::size_t kMostDoubtful = 4096;
 // Number of hosts without the key that are reported.
 constexpr std::size_t kMostDistrusted = 16;
 
@@ -253,6 +257,7 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
 
   void closed(Connection& connection) override {
     table_.drop(connection.id());
+    origins_.erase(connection.id());
     if (const auto member = members_.extract(connection.id()); member && !is_stopping_) {
       lost_.add(member.mapped());
     }
@@ -377,11 +382,10 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
   rendezvous::Verdict judge(Connection& connection, const rendezvous::Hello& hello) override {
     using rendezvous::Decision;
     auto verdict = decide(hello);
-    if (verdict.decision == Decision::kWelcome && !may_come_already(connection, hello)) {
-      verdict = {.decision = Decision::kComeLater};
-    }
+    if (is_to_be_sorted(hello)) verdict = sort(hello, verdict);
     if (verdict.decision != Decision::kWelcome) return verdict;
     if (hello.role == StoreRole::kMember) {
+      origins_.emplace(connection.id(), hello.origin);
       claims_.emplace(hello.rank, connection.id());
       members_.emplace(connection.id(), member_of(connection, hello));
     }
@@ -408,14 +412,61 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
     return member;
   }
 
-  // Two jobs of one user may meet at the same AF_UNIX name, with nothing else to tell them apart.
-  // Their parent processes do: at first, only ranks with this process's parent may join.
-  bool may_come_already(const Connection& connection, const rendezvous::Hello& hello) const {
-    const bool is_told_apart = !is_unix() || options_.key || !options_.job.empty();
-    if (is_told_apart || hello.role != StoreRole::kMember) return true;
-    if (Clock::now() - began_ >= rendezvous::kSeatsAreKept) return true;
-    const pid_t pid = os::peer_credentials(connection.fd()).pid;
-    return pid == ::getpid() || os::process_parent(pid) == ::getppid();
+  // Two jobs of one user may meet at the same address, with nothing else to tell them apart. The
+  // processes that started their ranks do.
+  bool is_to_be_sorted(const rendezvous::Hello& hello) const {
+    return hello.role == StoreRole::kMember && options_.rank >= 0 && !own_origin_.empty() &&
+           !hello.origin.empty() && hello.job == options_.job && hello.epoch == options_.epoch;
+  }
+
+  // Decides about a rank that may be another job's.
+  rendezvous::Verdict sort(const rendezvous::Hello& hello, const rendezvous::Verdict& verdict) {
+    using rendezvous::Decision;
+    const auto& who = hello.origin;
+    const rendezvous::Verdict refused{.decision = Decision::kOtherJob, .fact = ::getpid()};
+    const bool is_rival = hello.rank == options_.rank && who.front() != own_origin_.front();
+    if (is_rival) {
+      take_note_of_rival(who);
+      return refused;
+    }
+    const std::size_t steps = rendezvous::steps_to(who, own_origin_);
+    if (verdict.decision == Decision::kRankTaken) {
+      return steps <= rendezvous::kOneFamily ? verdict : refused;
+    }
+    if (verdict.decision != Decision::kWelcome || who.front() == own_origin_.front()) {
+      return verdict;
+    }
+    for (const rendezvous::Origin& rival : rivals_) {
+      if (rendezvous::steps_to(who, rival) <= steps) return refused;
+    }
+    const bool is_doubtful =
+        !hello.is_named && steps > rendezvous::kOneFamily && steps != rendezvous::kNoCommonOrigin;
+    if (!is_doubtful || doubtful_since_.size() >= rendezvous::kMostDoubtful) return verdict;
+    const auto since = doubtful_since_.try_emplace(who.front(), Clock::now()).first->second;
+    if (Clock::now() - since >= rendezvous::kSeatsAreKept) return verdict;
+    return {.decision = Decision::kComeLater};
+  }
+
+  // A second process claims this one's rank: there are two jobs. Ranks that are here already may
+  // belong to the other one, which all hear. A child of this process has only inherited its place.
+  void take_note_of_rival(const rendezvous::Origin& rival) {
+    if (std::ranges::find(rival, own_origin_.front()) != rival.end()) return;
+    if (rivals_.size() >= rendezvous::kMostRivals) return;
+    const auto is_it = [&](const auto& known) { return known.front() == rival.front(); };
+    if (std::ranges::any_of(rivals_, is_it)) return;
+    rivals_.push_back(rival);
+    const bool are_all_here = std::cmp_greater_equal(claims_.size(), options_.size);
+    for (const auto& [id, who] : origins_) {
+      const auto member = members_.find(id);
+      if (member == members_.end() || who.empty() || who.front() == own_origin_.front()) continue;
+      const std::size_t to_rival = rendezvous::steps_to(who, rival);
+      const std::size_t to_own = rendezvous::steps_to(who, own_origin_);
+      if (to_rival > to_own || (to_rival == to_own && are_all_here)) continue;
+      table_.rank_ended(member->second.rank,
+                        member->second.size,
+                        "may belong to another job of yours, which meets at the same address; give "
+                        "each job an address or a HOCKET_JOB of its own");
+    }
   }
 
   rendezvous::Verdict decide(const rendezvous::Hello& hello) const {
@@ -472,7 +523,6 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
   }
 
   const Options options_;
-  const Clock::time_point began_ = Clock::now();
   rendezvous::Listener listener_;
   const std::string address_;
   const RunClock::Watch clock_watch_;
@@ -494,6 +544,11 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
   std::deque<std::pair<Clock::time_point, std::uint64_t>> stranger_deadlines_;
   Connections connections_;  // those who have proved themselves
   std::unordered_map<std::uint64_t, rendezvous::StoreMember> members_;  // that may still be lost
+  const rendezvous::Origin own_origin_ = rendezvous::origin_of_this_process();
+  std::unordered_map<std::uint64_t, rendezvous::Origin>
+      origins_;                             // of connections that are members
+  std::vector<rendezvous::Origin> rivals_;  // other processes that claim this one's rank
+  std::unordered_map<std::uint64_t, Clock::time_point> doubtful_since_;  // by process
   rendezvous::LostMembers lost_;
   std::vector<std::uint64_t> put_off_;             // connections, some gone, that are due a turn
   std::vector<std::shared_ptr<Connection>> gone_;  // closed in this turn

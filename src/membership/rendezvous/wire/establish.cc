@@ -31,7 +31,8 @@ using std::chrono::milliseconds;
 struct Attempt {
   Established established;
   std::string reason;
-  bool stale = false;  // another job or epoch is served there
+  bool stale = false;         // another job or epoch is served there
+  bool is_other_job = false;  // of this user, and of the same name
 };
 
 // The peer accepted the connection and sent nothing.
@@ -187,6 +188,13 @@ std::string explain(const Verdict& verdict,
           "own",
           at,
           options.rank);
+    case Decision::kOtherJob:
+      return fmt::format(
+          "rank {} finds {} taken by another job of yours: process {} serves that job there; end "
+          "it, or give each job an address or a HOCKET_JOB of its own",
+          options.rank,
+          at,
+          verdict.fact);
     case Decision::kFull:
       return fmt::format("the store at {} has {} clients, as many as it takes", at, verdict.fact);
   }
@@ -213,15 +221,19 @@ Attempt closed(const Channel& channel, const StoreClientOptions& options) {
 Attempt shake_hands(std::unique_ptr<Channel> channel,
                     const Address& address,
                     const StoreClientOptions& options,
+                    bool is_named,
                     Deadline deadline) {
   const std::string& at = options.address;
+  const bool is_member = options.role == StoreRole::kMember;
   const Bytes hello = Hello{.trust = trust_of(address, options),
                             .role = options.role,
                             .epoch = options.epoch,
                             .rank = options.rank,
                             .size = options.size,
                             .nonce = make_nonce(),
-                            .job = options.job}
+                            .job = options.job,
+                            .is_named = is_named,
+                            .origin = is_member ? origin_of_this_process() : Origin{}}
                           .encode();
   if (!send_frame(*channel, hello, at, deadline)) return closed(*channel, options);
   const auto challenge = receive_frame(*channel, at, deadline);
@@ -249,8 +261,9 @@ Attempt shake_hands(std::unique_ptr<Channel> channel,
   const std::string reason = explain(*verdict, address, options);
   const bool stale = verdict->decision == Decision::kJob || verdict->decision == Decision::kEpoch ||
                      verdict->decision == Decision::kComeLater;
-  if (!stale) throw RendezvousError(reason);
-  return {.reason = reason, .stale = true};
+  const bool is_other_job = verdict->decision == Decision::kOtherJob;
+  if (!stale && !is_other_job) throw RendezvousError(reason);
+  return {.reason = reason, .stale = stale, .is_other_job = is_other_job};
 }
 
 bool is_loopback(const Address& address) {
@@ -258,7 +271,10 @@ bool is_loopback(const Address& address) {
   return tcp != nullptr && os::is_loopback(tcp->host);
 }
 
-Attempt attempt(const Address& address, const StoreClientOptions& options, Deadline deadline) {
+Attempt attempt(const Address& address,
+                const StoreClientOptions& options,
+                bool is_named,
+                Deadline deadline) {
   std::unique_ptr<Channel> channel;
   try {
     channel = open_channel(address, options, deadline);
@@ -276,7 +292,7 @@ Attempt attempt(const Address& address, const StoreClientOptions& options, Deadl
                                         options.address)
                           : error.what()};  // no process listens there, yet
   }
-  return shake_hands(std::move(channel), address, options, deadline);
+  return shake_hands(std::move(channel), address, options, is_named, deadline);
 }
 
 void check(const Address& address, const StoreClientOptions& options) {
@@ -301,23 +317,23 @@ void check(const Address& address, const StoreClientOptions& options) {
 
 }  // namespace
 
-Established establish(const StoreClientOptions& options,
-                      Duration stale_timeout,
-                      OnSilence on_silence) {
+Established establish(const StoreClientOptions& options, const Approach& approach) {
   const Address address = parse_address(options.address, "the store's address");
   check(address, options);
   const RunClock::Watch watch;
   const auto deadline = Deadline::in(options.timeout);
-  const auto stale_deadline = std::min(Deadline::in(stale_timeout), deadline);
+  const auto stale_deadline = std::min(Deadline::in(approach.stale_timeout), deadline);
+  const auto other_job_deadline = std::min(Deadline::in(kForOtherJob), stale_deadline);
   auto silent_until = Deadline::in(kSilentWait);
   std::string stale;  // result of the attempt before
   Established established;
   const auto is_there = [&](bool) {
     Attempt tried;
     try {
-      tried = attempt(address, options, std::min(deadline, Deadline::in(kSilentWait)));
+      tried = attempt(
+          address, options, approach.is_named, std::min(deadline, Deadline::in(kSilentWait)));
     } catch (const SilentPeer& silent) {
-      if (deadline.has_passed() || on_silence == OnSilence::kGiveUp) throw;
+      if (deadline.has_passed() || approach.on_silence == OnSilence::kGiveUp) throw;
       tried.reason = silent.what();
     } catch (const RendezvousError&) {
       // In the midst of a handshake the time was over.
@@ -326,6 +342,7 @@ Established establish(const StoreClientOptions& options,
     }
     established = std::move(tried.established);
     if (established.channel) return true;
+    if (tried.is_other_job && other_job_deadline.has_passed()) throw OtherJob(tried.reason);
     stale = tried.stale ? tried.reason : "";
     if (tried.stale && stale_deadline.has_passed()) throw RendezvousError(stale);
     if (deadline.has_passed()) {

@@ -63,6 +63,10 @@ Bytes Hello::encode() const {
   writer.u32(static_cast<std::uint32_t>(size));
   writer.raw(nonce);
   writer.text(job);
+  writer.u8(is_named ? 1 : 0);
+  const std::size_t steps = std::min(origin.size(), kMaxOrigin);
+  writer.u8(static_cast<std::uint8_t>(steps));
+  for (std::size_t i = 0; i < steps; ++i) writer.i64(static_cast<std::int64_t>(origin[i]));
   return writer.payload();
 }
 
@@ -78,6 +82,13 @@ std::optional<Hello> Hello::parse(std::span<const std::byte> payload) {
   hello.size = static_cast<int>(reader.u32());
   read_array(reader, hello.nonce);
   hello.job = reader.text(kMaxJobBytes);
+  const std::uint8_t named = reader.u8();
+  const std::uint8_t steps = reader.u8();
+  if (named > 1 || steps > kMaxOrigin) return std::nullopt;
+  hello.is_named = named == 1;
+  for (std::uint8_t i = 0; i < steps; ++i) {
+    hello.origin.push_back(static_cast<std::uint64_t>(reader.i64()));
+  }
   if (!reader.finished() || trust > static_cast<std::uint8_t>(Trust::kNetwork) ||
       role > static_cast<std::uint8_t>(StoreRole::kLauncher)) {
     return std::nullopt;
@@ -129,7 +140,7 @@ std::optional<Verdict> Verdict::parse(std::span<const std::byte> payload) {
   const std::uint8_t decision = reader.u8();
   verdict.fact = reader.i64();
   read_array(reader, verdict.mac);
-  if (!reader.finished() || decision > static_cast<std::uint8_t>(Decision::kComeLater)) {
+  if (!reader.finished() || decision > static_cast<std::uint8_t>(Decision::kOtherJob)) {
     return std::nullopt;
   }
   verdict.decision = static_cast<Decision>(decision);

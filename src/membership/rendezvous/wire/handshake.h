@@ -19,10 +19,11 @@
 #include <string>
 
 #include "hocket/store.h"
+#include "membership/rendezvous/wire/origin.h"
 
 namespace hocket::rendezvous {
 
-inline constexpr std::uint16_t kProtocolVersion = 4;
+inline constexpr std::uint16_t kProtocolVersion = 5;
 inline constexpr std::size_t kMaxJobBytes = 256;
 // No message of a handshake has more.
 inline constexpr std::size_t kMaxHandshakePayload = 512;
@@ -47,6 +48,8 @@ struct Hello {
   int size = 0;
   Nonce nonce{};
   std::string job;
+  bool is_named = true;  // `job` tells this job from the user's other ones at the same address
+  Origin origin = {};    // of a rank that joins
 
   Bytes encode() const;  // payloads, without the frame's header
   static std::optional<Hello> parse(std::span<const std::byte> payload);
@@ -78,6 +81,7 @@ enum class Decision : std::uint8_t {
   kRankTaken,
   kFull,       // `fact`: the server's limit
   kComeLater,  // ranks with the server's parent process come first
+  kOtherJob,   // another job of the user meets here; `fact`: the pid of its rank that serves
 };
 
 struct Verdict {
