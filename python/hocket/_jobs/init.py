@@ -75,6 +75,5 @@ def init(
         return _init(rank, size, address, key, timeout, deadline, engines, None, None, name, join)
     place = refuse_child(rank, size, address)
     comm = _init(rank, size, address, key, timeout, deadline, engines, bootstrap, mpi, name)
-    if comm.size > 1:
-        mark(comm.rank, place)
+    mark(comm.rank, comm.size, place)
     return comm

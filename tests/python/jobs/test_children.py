@@ -88,6 +88,26 @@ def test_a_pool_below_init_is_told_and_ends(tmp_path, method):
     assert "pass_fds" not in said and said.count("is a child of rank") < 60, said
 
 
+# Things that keep SIGINT from ending a rank, before its pool starts.
+DEAF = {
+    "ignores": "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)",
+    "swallows": "import signal; signal.signal(signal.SIGINT, lambda *_: None)",
+    "has started a process before":
+        "import multiprocessing as m\n"
+        "if __name__ == '__main__': p = m.get_context('fork').Process(target=print); p.start(); p.join()",
+}
+
+
+@pytest.mark.parametrize("deaf", DEAF)
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_a_pool_below_init_ends_without_sigint(tmp_path, method, deaf):
+    """Its workers end the rank though SIGINT does not, as in the background of a script."""
+    done = run(tmp_path / "deaf.py", DEAF[deaf] + POOL, "bare", method)
+    said = done.stdout + done.stderr
+    assert done.returncode != 0
+    assert "is a child of rank" in said and said.count("is a child of rank") < 60, said
+
+
 @pytest.mark.parametrize("method", ["spawn", "forkserver", "fork"])
 def test_a_pool_of_a_guarded_program_works(tmp_path, method):
     done = run(tmp_path / "guarded.py", GUARDED, method)
@@ -106,6 +126,31 @@ def test_a_forked_child_is_told(tmp_path):
     done = run(tmp_path / "forks.py", FORKS)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("is a child of rank") == 2, done.stdout
+
+
+TORCHRUN_ALONE = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_PORT": "29500"}
+
+
+@pytest.mark.parametrize("program", [FORKS, STARTS], ids=["forked", "started"])
+@pytest.mark.parametrize("variables", [None, TORCHRUN_ALONE], ids=["hocket run", "torchrun"])
+def test_a_child_of_the_only_rank_is_told(tmp_path, program, variables):
+    path = tmp_path / "only.py"
+    if variables is None:
+        done = run(path, program, "inherited", launcher=("run", "-n", "1", "--"))
+    else:
+        path.write_text(program)
+        done = subprocess.run([sys.executable, str(path), "inherited"], capture_output=True,
+                              text=True, timeout=50, env={**environment(), **variables})
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("is a child of rank 0") == 1, done.stdout
+
+
+def test_a_child_of_no_rank_has_a_world_of_its_own(tmp_path):
+    path = tmp_path / "none.py"
+    path.write_text(STARTS)
+    done = subprocess.run([sys.executable, str(path), "inherited"], capture_output=True, text=True,
+                          timeout=50, env=environment())
+    assert done.returncode == 0 and done.stdout.split() == ["1"], done.stdout + done.stderr
 
 
 def test_a_job_within_a_rank_is_a_job_of_its_own(tmp_path):
