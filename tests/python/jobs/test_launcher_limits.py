@@ -2,6 +2,7 @@
 
 import os
 import resource
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -115,6 +116,26 @@ def test_logs_do_not_follow_a_link_of_another_user(tmp_path, link):
     done = run(["-n", "1", "--log-dir", str(logs), "--", "echo", "lost"])
     assert done.returncode == 2 and "link that user 4711 made" in done.stderr, done.stderr
     assert precious.read_text() == "kept"
+
+
+IRREGULAR = {
+    "fifo": os.mkfifo,
+    "link to a fifo": lambda path: (os.mkfifo(f"{path}.fifo"), os.symlink(f"{path}.fifo", path)),
+    "device": lambda path: os.symlink("/dev/null", path),
+    "socket": lambda path: socket.socket(socket.AF_UNIX).bind(path),
+    "folder": os.mkdir,
+}
+
+
+@pytest.mark.parametrize("name", ["rank-1.out", "rank-0.err"])
+@pytest.mark.parametrize("kind", IRREGULAR)
+def test_logs_are_regular_files(tmp_path, monkeypatch, kind, name):
+    """Whatever else stands at a log's place is refused by name, and nothing hangs."""
+    monkeypatch.chdir(tmp_path)  # a socket's path is short
+    IRREGULAR[kind](name)
+    done = run(["-n", "2", "--log-dir", str(tmp_path), "--", "echo", "lost"])
+    assert done.returncode in (1, 2) and f"{tmp_path}/{name}" in done.stderr, done.stderr
+    assert "not a regular file" in done.stderr or kind == "folder", done.stderr
 
 
 def test_logs_follow_a_link_of_ones_own(tmp_path):

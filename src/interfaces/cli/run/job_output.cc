@@ -33,16 +33,33 @@ void refuse_link_of_another(const std::string& path) {
                   status.st_uid));
 }
 
+// A FIFO would have the launcher wait for a reader, and a device would get what it is not meant
+// for.
+void refuse_irregular(int fd, int why, const std::string& path) {
+  struct stat status{};
+  const bool is_known =
+      fd >= 0 ? ::fstat(fd, &status) == 0 : why == ENXIO && ::stat(path.c_str(), &status) == 0;
+  if (!is_known || S_ISREG(status.st_mode)) return;
+  if (fd >= 0) ::close(fd);
+  throw InvalidArgument(fmt::format(
+      "--log-dir: '{}' is not a regular file; remove it, or give another folder", path));
+}
+
 Fd open_log(const std::string& folder, int rank, JobOutput::Kind kind) {
   const std::string path =
       fmt::format("{}/rank-{}.{}", folder, rank, kind == JobOutput::Kind::kOut ? "out" : "err");
-  constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
   int fd = ::open(path.c_str(), kFlags | O_NOFOLLOW, 0644);
   if (fd < 0 && errno == ELOOP) {
     refuse_link_of_another(path);
     fd = ::open(path.c_str(), kFlags, 0644);
   }
-  return checked_fd(fd, fmt::format("--log-dir: cannot write '{}'", path));
+  refuse_irregular(fd, errno, path);
+  Fd log = checked_fd(fd, fmt::format("--log-dir: cannot write '{}'", path));
+  if (::ftruncate(log.get(), 0) != 0) {
+    throw SystemError(fmt::format("--log-dir: cannot empty '{}'", path), errno);
+  }
+  return log;
 }
 
 }  // namespace
