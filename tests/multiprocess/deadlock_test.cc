@@ -47,6 +47,33 @@ const std::vector<Case>& cases() {
          if (c.rank() == 0) return receive(c, 1);
          static_cast<void>(c.probe(0));
        }},
+      {"a probe and a split",
+       2,
+       [](Communicator& c) {
+         if (c.rank() == 0) return static_cast<void>(c.probe(1));
+         static_cast<void>(c.split({.color = 0}));
+       }},
+      {"a receive and a duplicate",
+       2,
+       [](Communicator& c) {
+         if (c.rank() == 0) return receive(c, 1);
+         static_cast<void>(c.duplicate());
+       }},
+      {"a receive and a new group",
+       3,
+       [](Communicator& c) {
+         if (c.rank() == 0) return receive(c, 1);
+         static_cast<void>(c.new_group(std::vector<int>{0, 2}));
+       }},
+      {"a receive and a group of each host",
+       2,
+       [](Communicator& c) { c.rank() == 0 ? receive(c, 1) : static_cast<void>(c.intra_node()); }},
+      {"a receive and a split of several",
+       3,
+       [](Communicator& c) {
+         if (c.rank() == 2) return receive(c, 1);
+         static_cast<void>(c.split({.color = c.rank()}));
+       }},
       {"one waits for itself",
        2,
        [](Communicator& c) { c.rank() == 0 ? receive(c, 0) : c.barrier(); }},

@@ -94,6 +94,9 @@ bool Standstill::needs(int member, std::uint64_t sequence, int other) const {
   if (!record) return false;
   const engine::Signature& called = record->signature;
   const engine::KindRow& row = engine::row_of(called.kind);
+  // Each step of a call that makes a group or memory is an exchange among all. The steps of a sum
+  // are not.
+  if (row.done == engine::Done::kByCalls) return !row.operates;
   const bool has_parts = row.regular != called.kind;  // some of which may be empty
   if (row.done != engine::Done::kByEngines || has_parts) return false;
   if (called.count == 0 && called.kind != engine::Kind::kBarrier) return false;
