@@ -325,6 +325,7 @@ World join_running(const InitOptions& options, StartSettings settings, const std
   const LaunchInfo outside = rendezvous::newcomer(options, door);
   const auto deadline = Deadline::in(join_timeout(options));
   const Build build = own_build(settings.providers);
+  base::configure_log(settings.config.log, -1);
   for (;;) {
     const Invitation invitation = wait_at_door(door_address_of(outside), build, deadline);
     InitOptions own = options;

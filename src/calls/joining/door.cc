@@ -9,11 +9,13 @@
 #include <variant>
 
 #include "foundation/base/interrupt.h"
+#include "foundation/base/log.h"
 #include "foundation/base/poll.h"
 #include "foundation/os/machine/host_identity.h"
 #include "hocket/error.h"
 #include "hocket/object.h"
 #include "membership/rendezvous/address.h"
+#include "membership/rendezvous/wire/establish.h"
 
 namespace hocket::joining {
 namespace {
@@ -211,20 +213,61 @@ struct Visit {
   std::string refusal = {};
 };
 
-Visit visit(Store& store, const Build& build, Deadline deadline) {
+// Says now and then why a newcomer still waits. A value for the length of the wait.
+class Reminder {
+ public:
+  explicit Reminder(std::string door) : door_(std::move(door)) {}
+
+  Deadline next() const noexcept { return next_; }
+  void look(std::string_view reason) {
+    if (!next_.has_passed()) return;
+    base::log(base::LogLevel::kWarning,
+              fmt::format("still waiting after {} to be taken in at {}: {}; `hocket top` shows the "
+                          "jobs of this host",
+                          base::in_seconds(waited_),
+                          door_,
+                          reason));
+    next_ = Deadline::in(waited_);  // each time after twice as long
+    waited_ *= 2;
+  }
+
+ private:
+  std::string door_;
+  Duration waited_ = rendezvous::kSilentWait;
+  Deadline next_ = Deadline::in(waited_);
+};
+
+constexpr const char* kNotCalled = "its members have not called admit, or took in others";
+
+// Waits for the members' call in parts, so that the reminder has its turns. Absent if the door has
+// closed or the time is over.
+std::optional<std::string> wait_for_call(Store& store,
+                                         std::int64_t ticket,
+                                         Reminder& reminder,
+                                         Deadline deadline) {
+  for (;;) {
+    const Deadline until = std::min(deadline, reminder.next());
+    try {
+      return to_string(store.get(key_of("call", ticket), until.left()));
+    } catch (const RendezvousError&) {
+      if (!until.has_passed() || deadline.has_passed()) return std::nullopt;
+    }
+    reminder.look(kNotCalled);
+  }
+}
+
+Visit visit(Store& store, const Build& build, Reminder& reminder, Deadline deadline) {
   const std::int64_t ticket = store.add("tickets", 1);
   store.set(key_of("card", ticket), card_of(build));
-  std::string answer;
-  try {
-    answer = to_string(store.get(key_of("call", ticket), deadline.left()));
-  } catch (const RendezvousError&) {
+  auto answer = wait_for_call(store, ticket, reminder, deadline);
+  if (!answer) {
     if (!deadline.has_passed()) return {};
     const auto before =
         store.compare_and_set(key_of("call", ticket), std::nullopt, as_bytes(kGone));
-    if (!before) throw;
+    if (!before) return {};
     answer = to_string(*before);
   }
-  if (answer != kCome) return {.refusal = answer};
+  if (*answer != kCome) return {.refusal = *answer};
   store.set(key_of("ready", ticket), {});
   return {.invitation = to_invitation(store.get(key_of("invitation", ticket), kForInvitation))};
 }
@@ -235,19 +278,26 @@ Invitation wait_at_door(const DoorAddress& door, const Build& build, Deadline de
   const Duration allowed = deadline.left();
   std::string reason;
   std::string refusal;
+  Reminder reminder(door.address);
+  bool has_answered = false;
   for (;;) {
     base::throw_if_interrupted(fmt::format("the wait at {}", door.address));
     try {
       const auto attempt = std::min<Duration>(kBetweenAttempts, deadline.left());
       const auto store = connect_store(client_options(door, attempt));
-      reason = "its members have not called admit, or took in others";
-      Visit made = visit(*store, build, deadline);
+      reason = kNotCalled;
+      has_answered = true;
+      Visit made = visit(*store, build, reminder, deadline);
       if (made.invitation) return *std::move(made.invitation);
       refusal = std::move(made.refusal);
     } catch (const RendezvousError& error) {
       if (reason.empty()) reason = error.what();
     }
     if (!refusal.empty()) throw RendezvousError(refusal);
+    const bool is_nobody = !has_answered && reason.starts_with("no store could be reached");
+    reminder.look(is_nobody
+                      ? "nobody answers there; a job opens its door when its members call admit"
+                      : reason);
     if (!deadline.has_passed()) continue;
     throw RendezvousError(fmt::format("no job has taken this process in at {} within {}: {}",
                                       door.address,

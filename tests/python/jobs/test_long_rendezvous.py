@@ -111,3 +111,32 @@ def test_loopback_that_is_down_ends_the_wait(rank):
     )
     assert done.returncode == 1 and "loopback interface is down" in done.stderr, done.stderr
     assert time.monotonic() - began < WATCHDOG
+
+
+def test_newcomers_say_for_what_they_wait(tmp_path):
+    """They say it after ten seconds, and again, whether or not anybody answers at the door."""
+    served = free_address()
+    key = str(tmp_path / "key")
+    hocket_command.run("key", key)
+    name = f"none-{time.monotonic_ns()}"
+    nobody = "nobody answers there"
+    says = {name: nobody, f"unix:hocket-{name}": nobody, free_address(): nobody,
+            served: "its members have not called admit"}
+    door = subprocess.Popen(
+        [hocket_command.find(), "store", "--address", served, "--key", key, "--job", "hocket door"],
+        stdout=subprocess.DEVNULL)
+    try:
+        newcomers = [
+            subprocess.Popen(
+                [sys.executable, "-c", f"import hocket; hocket.init(join={address!r}, timeout=23)"],
+                env={**environment(), "HOCKET_KEY_FILE": key}, stderr=subprocess.PIPE, text=True)
+            for address in says
+        ]
+        for newcomer, (address, word) in zip(newcomers, says.items()):
+            errors = newcomer.communicate(timeout=WATCHDOG)[1]
+            warnings = [line for line in errors.splitlines() if "still waiting after" in line]
+            assert newcomer.returncode == 1 and len(warnings) == 2, errors
+            assert all(word in line and address in line for line in warnings), warnings
+    finally:
+        door.terminate()
+        door.wait()
