@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "membership/control/succession.h"
 #include "membership/failure/loss.h"
@@ -13,6 +15,27 @@ using control::Cause;
 using control::Failure;
 
 namespace {
+
+// The members of a circle of waits that includes this rank, as far as the ranks of this host show
+// them; 0: there is none. A rank that waits for any of several shows itself.
+std::uint64_t circle_of(const control::GroupControl& group) {
+  const control::HostControl& host = group.host();
+  std::vector<int> places;
+  int at = host.self();
+  do {
+    places.push_back(at);
+    const int next = host.awaited_by(at);
+    if (next < 0 || next == at || std::cmp_greater(places.size(), host.places())) return 0;
+    at = next;
+  } while (at != host.self());
+  std::uint64_t members = 0;
+  for (int i = 0; i < std::min(group.size(), 64); ++i) {
+    if (std::ranges::find(places, group.host_rank(i)) != places.end()) {
+      members |= std::uint64_t{1} << i;
+    }
+  }
+  return members;
+}
 
 // Time for a lost rank's last messages to arrive after the news of its loss.
 constexpr auto kOvertaking = std::chrono::milliseconds(10);
@@ -201,6 +224,7 @@ std::optional<Failure> Inquiry::find_returned(const Awaited& awaited) const {
   return loss_in(awaited, Cause::kReturned, found);
 }
 
+// In a circle, this rank is one of the missing.
 Failure Inquiry::lateness(const Awaited& awaited, Duration allowed) const {
   Failure failure{.cause = Cause::kLate,
                   .reporter = group_.rank(),
@@ -221,6 +245,7 @@ Failure Inquiry::lateness(const Awaited& awaited, Duration allowed) const {
                                base::in_seconds(allowed),
                                other.empty() ? "" : ", while ",
                                other);
+    if (const std::uint64_t members = circle_of(group_); members != 0) failure.missing = members;
     return failure;
   }
   if (const auto own = group_.find(group_.rank(), awaited.sequence)) {
@@ -232,6 +257,7 @@ Failure Inquiry::lateness(const Awaited& awaited, Duration allowed) const {
       if (failure.culprit < 0) failure.culprit = i;
     }
   }
+  if (const std::uint64_t members = circle_of(group_); members != 0) failure.missing = members;
   return failure;
 }
 

@@ -404,11 +404,16 @@ void Texts::raise_lateness(const Failure& f) const {
                                                          describe(f.sequence, f.signature),
                                                          communicator_,
                                                          f.text);
+  const bool is_circle =
+      missing.size() > 1 && std::ranges::find(missing, f.reporter) != missing.end();
   status.message =
-      fmt::format("{}: {}; give a longer deadline if it is only slow",
+      fmt::format("{}: {}{}; {}",
                   what,
+                  is_circle ? "ranks wait for each other, in a circle: " : "",
                   seen.empty() ? std::string("every rank had come, so one is slow or stopped")
-                               : fmt::format("{}", fmt::join(seen, "; ")));
+                               : fmt::format("{}", fmt::join(seen, "; ")),
+                  is_circle ? "have one of them make its other call first"
+                            : "give a longer deadline if it is only slow");
   throw DeadlineExceeded(std::move(status), std::move(missing), std::move(calls));
 }
 
