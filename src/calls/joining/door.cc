@@ -279,22 +279,24 @@ Invitation wait_at_door(const DoorAddress& door, const Build& build, Deadline de
   std::string reason;
   std::string refusal;
   Reminder reminder(door.address);
-  bool has_answered = false;
+  bool is_nobody = true;  // at the door, as far as the reason says
   for (;;) {
     base::throw_if_interrupted(fmt::format("the wait at {}", door.address));
     try {
       const auto attempt = std::min<Duration>(kBetweenAttempts, deadline.left());
       const auto store = connect_store(client_options(door, attempt));
       reason = kNotCalled;
-      has_answered = true;
+      is_nobody = false;
       Visit made = visit(*store, build, reminder, deadline);
       if (made.invitation) return *std::move(made.invitation);
       refusal = std::move(made.refusal);
-    } catch (const RendezvousError& error) {
+    } catch (const rendezvous::Unserved& error) {
       if (reason.empty()) reason = error.what();
+    } catch (const RendezvousError& error) {
+      if (is_nobody) reason = error.what();
+      is_nobody = false;
     }
     if (!refusal.empty()) throw RendezvousError(refusal);
-    const bool is_nobody = !has_answered && reason.starts_with("no store could be reached");
     reminder.look(is_nobody
                       ? "nobody answers there; a job opens its door when its members call admit"
                       : reason);

@@ -346,7 +346,7 @@ Established establish(const StoreClientOptions& options, const Approach& approac
     stale = tried.stale ? tried.reason : "";
     if (tried.stale && stale_deadline.has_passed()) throw RendezvousError(stale);
     if (deadline.has_passed()) {
-      throw RendezvousError(
+      throw Unserved(
           fmt::format("no store could be reached at {} in {}: {}. Is rank 0, or host 0's launcher, "
                       "running, and "
                       "is the address right?",

@@ -27,6 +27,12 @@ class OtherJob : public RendezvousError {
   using RendezvousError::RendezvousError;
 };
 
+// No process serves at the address.
+class Unserved : public RendezvousError {
+ public:
+  using RendezvousError::RendezvousError;
+};
+
 // Time that another job at the address may take to leave it.
 inline constexpr Duration kForOtherJob = std::chrono::seconds(1);
 
@@ -46,7 +52,7 @@ struct Established {
 
 // Tries again while no process serves, until the options' timeout. With a `stale_timeout`, also
 // while an earlier job or epoch is still served there. Throws RendezvousError saying what was
-// refused, and OtherJob if that was for another job.
+// refused, OtherJob if that was for another job, and Unserved if nobody answered.
 Established establish(const StoreClientOptions& options, const Approach& approach = {});
 
 // A Store over an established connection.
