@@ -247,7 +247,7 @@ AdmissionPlan Admission::plan_attempt(bool one_host) {
                      .algorithm = config.algorithm},
       .members = std::move(ranks.members)};
   Invitation& invitation = plan.invitation;
-  meeting_.emplace(open_store("", invitation.size, one_host, invitation.key));
+  meeting_.emplace(open_store("", plan.members.front(), invitation.size, one_host, invitation.key));
   invitation.address = meeting_->server.address();
   invitation.job = meeting_->job;
   for (std::size_t i = 0; i < newcomers.size(); ++i) {

@@ -114,7 +114,7 @@ StoreServer::Options server_options(const std::string& where,
 std::optional<StoreServer> serve(
     Word& word, const InitOptions& options, int size, bool one_host, std::exception_ptr& error) {
   try {
-    OpenStore meeting = open_store(options.address, size, one_host, Key::generate());
+    OpenStore meeting = open_store(options.address, 0, size, one_host, Key::generate());
     const std::string& address = meeting.server.address();
     if (address.size() > sizeof(word.address)) {
       throw InvalidArgument(fmt::format("init's address has {} characters, at most {} will do",
@@ -138,12 +138,13 @@ std::int64_t hash_of_host() {
   return static_cast<std::int64_t>(base::hash_of(os::host_identity()) >> 1);
 }
 
-OpenStore open_store(const std::string& address, int size, bool one_host, const Key& key) {
+OpenStore open_store(
+    const std::string& address, int rank, int size, bool one_host, const Key& key) {
   std::string job = random_job();
   StoreServer::Options asked = server_options(address, one_host, job);
   asked.key = key;
   asked.size = size;
-  asked.rank = 0;
+  asked.rank = rank;
   return {.server = StoreServer(std::move(asked)), .key = key, .job = std::move(job)};
 }
 

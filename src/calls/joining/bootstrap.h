@@ -17,10 +17,10 @@ struct OpenStore {
   Key key;
   std::string job;
 };
-// Serves a store for `size` ranks with `key`, at `address` ("host:port" or "unix:NAME"). Without an
-// address it is reachable within this host, or from the others. Throws RendezvousError and
-// InvalidArgument.
-OpenStore open_store(const std::string& address, int size, bool one_host, const Key& key);
+// Serves a store for `size` ranks with `key`, at `address` ("host:port" or "unix:NAME"), from the
+// process of `rank`. Without an address it is reachable within this host, or from the others.
+// Throws RendezvousError and InvalidArgument.
+OpenStore open_store(const std::string& address, int rank, int size, bool one_host, const Key& key);
 
 // Returns a number of this host, alike on all of its ranks and not negative.
 std::int64_t hash_of_host();

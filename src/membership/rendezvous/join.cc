@@ -51,7 +51,7 @@ StoreClientOptions client_options(const LaunchInfo& launch, Duration timeout) {
 }
 
 // How a rank came to the store of its job.
-struct Way {
+struct Arrival {
   std::optional<StoreServer> server = {};  // of this process
   std::optional<Established> client = {};  // of a store that no rank serves
   bool is_taken = false;                   // the address, by another process
@@ -75,28 +75,28 @@ std::optional<Established> ask_once(const LaunchInfo& launch, Duration timeout, 
 
 // Serves the store, or comes to one at the address that outlives this job's ranks (`hocket store`).
 // The rest of an earlier job gets time to end.
-Way serve(const LaunchInfo& launch, Duration timeout) {
+Arrival serve(const LaunchInfo& launch, Duration timeout) {
   const Address address = parse_address(launch.store_address, "the store's address");
   const bool is_unix = std::holds_alternative<UnixName>(address);
   const auto until_refused = base::Deadline::in(std::min(timeout, kForOtherJob));
-  Way way;
+  Arrival arrival;
   const auto is_decided = [&] {
     try {
-      way.server.emplace(server_options(launch, address));
+      arrival.server.emplace(server_options(launch, address));
       return true;
     } catch (const SystemError& error) {
       const int number = error.error_number();
       const bool is_elsewhere = number == EADDRINUSE || number == EADDRNOTAVAIL;
       if (!is_elsewhere) throw;
-      if (number == EADDRNOTAVAIL) return way.is_taken = true;
+      if (number == EADDRNOTAVAIL) return arrival.is_taken = true;
     }
     base::throw_if_interrupted(fmt::format("the wait for {}", launch.store_address));
-    way.client = ask_once(launch, timeout, !until_refused.has_passed());
-    way.is_taken = way.client || (!is_unix && until_refused.has_passed());
-    return way.is_taken;
+    arrival.client = ask_once(launch, timeout, !until_refused.has_passed());
+    arrival.is_taken = arrival.client || (!is_unix && until_refused.has_passed());
+    return arrival.is_taken;
   };
   const auto deadline = base::Deadline::in(std::min(timeout, kStaleTimeout));
-  if (base::poll_until(is_decided, deadline, std::chrono::milliseconds(20))) return way;
+  if (base::poll_until(is_decided, deadline, std::chrono::milliseconds(20))) return arrival;
   throw RendezvousError(
       fmt::format("another job meets at {}; wait for its end, or give this one an address of its "
                   "own (HOCKET_STORE, or the launcher's port)",
@@ -116,17 +116,18 @@ Joined join(const LaunchInfo& launch, Duration timeout, std::optional<StoreServe
   auto served = std::make_shared<ServedStore>();
   served->server = std::move(server);
   const bool is_to_serve = launch.rank == 0 && launch.rank_zero_serves;
-  Way way;
-  if (is_to_serve && !served->server) way = serve(launch, timeout);
-  if (way.server) served->server = std::move(way.server);
+  Arrival arrival;
+  if (is_to_serve && !served->server) arrival = serve(launch, timeout);
+  if (arrival.server) served->server = std::move(arrival.server);
   const StoreClientOptions options = client_options(launch, timeout);
-  if (!way.client) {
-    way.client = establish(options,
-                           {.stale_timeout = kStaleTimeout,
-                            .on_silence = way.is_taken ? OnSilence::kGiveUp : OnSilence::kTryAgain,
-                            .is_named = is_named(launch)});
+  if (!arrival.client) {
+    arrival.client =
+        establish(options,
+                  {.stale_timeout = kStaleTimeout,
+                   .on_silence = arrival.is_taken ? OnSilence::kGiveUp : OnSilence::kTryAgain,
+                   .is_named = is_named(launch)});
   }
-  served->client = make_client(*std::move(way.client), options);
+  served->client = make_client(*std::move(arrival.client), options);
   const std::shared_ptr<MemberStore> member(served, served->client.get());
   member->watch(launch.size, timeout);
   Joined joined{.store = member, .member = member};
