@@ -20,6 +20,7 @@ from pathlib import Path
 from socket import socketpair
 from typing import Any, Literal, NamedTuple, Optional
 
+from . import crew_guard
 from .crew_channel import QueuingChannel
 
 # Variables that make a process a rank of some other job.
@@ -29,7 +30,6 @@ _OTHER_JOBS = (
 
 # This variable holds a member's mark, behind the marks of the members that started it.
 _MARKS = "_HOCKET_CREW_MARKS"
-_MOST_LOOKS = 100
 
 
 class Event(NamedTuple):
@@ -68,20 +68,32 @@ def fresh_address() -> str:
     return f"unix:hocket-crew-{os.getpid()}-{os.urandom(8).hex()}"
 
 
-def _marked(mark: str) -> list[int]:
-    """The processes that have the mark in their environment: members' descendants inherit it."""
-    found = []
-    for process in Path("/proc").iterdir():
-        with contextlib.suppress(OSError):  # another user's, or gone
-            if process.name.isdigit() and mark.encode() in (process / "environ").read_bytes():
-                found.append(int(process.name))
-    return found
+class Guard:
+    """A process that ends the members' processes if this one dies without `end`. A resource."""
+
+    def __init__(self) -> None:
+        #: A word in the environment of all processes that are to be ended.
+        self.mark = os.urandom(8).hex()
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", crew_guard.__file__, str(os.getpid()), self.mark],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # signals to our group must not end it
+        )
+
+    def end(self) -> None:
+        """End it. Whoever calls this has ended the members."""
+        self._process.kill()
+        self._process.wait()
+        assert self._process.stdin is not None
+        self._process.stdin.close()
 
 
 class Member:
     """One process. A resource: `end` ends it, and what it has started."""
 
-    def __init__(self, index: int, door: str) -> None:
+    def __init__(self, index: int, door: str, mark: str) -> None:
         self.index = index
         self._mark = os.urandom(8).hex()
         ours, theirs = socketpair()
@@ -101,7 +113,7 @@ class Member:
                     **environment,
                     "PYTHONPATH": os.pathsep.join(paths),
                     "HOCKET_DOOR": door,
-                    _MARKS: f"{os.environ.get(_MARKS, '')} {self._mark}",
+                    _MARKS: f"{os.environ.get(_MARKS, '')} {mark} {self._mark}",
                 },
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
@@ -177,13 +189,7 @@ class Member:
         """Kill the process now, and close its channels."""
         self.kill()
         self.process.wait()
-        for _ in range(_MOST_LOOKS):  # a process may start another one meanwhile
-            left = _marked(self._mark)
-            for pid in left:
-                with contextlib.suppress(OSError):
-                    os.kill(pid, signal.SIGKILL)
-            if not left:
-                break
+        crew_guard.end_marked(self._mark)
         self.channel.close()
         self.output.close()
 
@@ -199,6 +205,7 @@ class Crew:
         # The door of its jobs. This process may be a rank of another job, which has a door of its own.
         self._door = fresh_address()
         self._owner = os.getpid()
+        self._guard: Optional[Guard] = None
 
     @property
     def is_ours(self) -> bool:
@@ -216,13 +223,18 @@ class Crew:
         missing = [i for i in range(n) if i not in self._members or not self._members[i].is_alive]
         for index in missing:
             self.end(index)
-            self._members[index] = Member(index, self._door)
+            self._members[index] = self._started(index)
         return missing
+
+    def _started(self, index: int) -> Member:
+        if self._guard is None:
+            self._guard = Guard()
+        return Member(index, self._door, self._guard.mark)
 
     def renew(self, index: int) -> None:
         """Start another process in place of one that has ended."""
         self.end(index)
-        self._members[index] = Member(index, self._door)
+        self._members[index] = self._started(index)
 
     def end(self, index: int) -> None:
         """End one, now."""
@@ -254,6 +266,9 @@ class Crew:
             member.kill()
         for member in members:
             member.end()
+        if self._guard is not None:
+            self._guard.end()
+            self._guard = None
 
     def events(self, indices: Iterable[int], timeout: float) -> list[Event]:
         """Wait for the first events of members. Empty if time ran out.

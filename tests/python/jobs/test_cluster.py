@@ -518,6 +518,47 @@ def test_what_ranks_have_started_ends_with_them(how, end):
         time.sleep(0.05)
 
 
+# A program that is killed, and its ranks' children, which have left their sessions.
+KILLED = """
+import os, signal, sys, threading, time
+import hocket
+sys.path.insert(0, {folder!r})
+from test_cluster import start_child
+
+def stay(comm):
+    time.sleep(60)
+
+def stop(comm):
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+if __name__ == "__main__":
+    cluster = hocket.Cluster(2)
+    print(*cluster.pids, *cluster.run(start_child, {how!r}), flush=True)
+    threading.Timer(0.5, os.kill, [os.getpid(), {number}]).start()
+    {{"nothing": lambda: time.sleep(60), "a task": lambda: cluster.run(stay),
+      "stopped ranks": lambda: cluster.run(stop)}}[{meanwhile!r}]()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("meanwhile", ["nothing", "a task", "stopped ranks"])
+@pytest.mark.parametrize("how", ["session", "forked twice"])
+def test_what_ranks_have_started_ends_with_a_program_that_is_killed(tmp_path, how, meanwhile, number):
+    program = tmp_path / "program.py"
+    folder = str(Path(__file__).parent)
+    program.write_text(KILLED.format(folder=folder, how=how, number=int(number), meanwhile=meanwhile))
+    paths = [str(Path(hocket.__file__).parent.parent), str(Path(folder).parent / "support")]
+    done = subprocess.run([sys.executable, program], stdout=subprocess.PIPE, text=True, timeout=50,
+                          env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)})
+    assert done.returncode == -number
+    pids = [int(pid) for pid in done.stdout.split()]
+    assert len(pids) == 4
+    until = time.monotonic() + 20
+    while any(map(is_running, pids)):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
 NOT_FOUND = """
 import sys
 sys.modules["cloudpickle"] = None  # as if it were not installed
