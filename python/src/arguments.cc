@@ -108,6 +108,13 @@ std::string text_argument(nb::handle value, const char* name) {
   return {text, static_cast<std::size_t>(length)};
 }
 
+std::string words_argument(nb::handle value, const char* name) {
+  if (!PyUnicode_Check(value.ptr())) refuse_type(value, name, "a str");
+  const nb::object bytes =
+      steal_or_throw(PyUnicode_AsEncodedString(value.ptr(), "utf-8", "backslashreplace"));
+  return {PyBytes_AsString(bytes.ptr()), static_cast<std::size_t>(PyBytes_Size(bytes.ptr()))};
+}
+
 void require_iterable(nb::handle value, const char* name, const char* wanted) {
   PyObject* const iterator = PyObject_GetIter(value.ptr());
   if (iterator == nullptr) {

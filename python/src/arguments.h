@@ -30,6 +30,8 @@ std::vector<std::int64_t> long_list_argument(nb::handle values, const char* name
 bool flag_argument(nb::handle value, const char* name);
 
 std::string text_argument(nb::handle value, const char* name);
+// The same for a text that people read, such as a reason: lone surrogates become "\\udcff".
+std::string words_argument(nb::handle value, const char* name);
 // Throws InvalidArgument if the value is not iterable. Consumes nothing of an iterator.
 void require_iterable(nb::handle value, const char* name, const char* wanted);
 // A path in the file system's encoding, with any bytes: str, bytes or os.PathLike.

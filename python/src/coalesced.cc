@@ -68,8 +68,7 @@ nb::object all_reduce(CommunicatorObject& self,
   ReduceOptions options;
   std::vector<Array> all = read_arguments(self, [&] {
     std::vector<Array> read = read_all(arrays, "arrays", writable_array);
-    options = {
-        op_argument(op), duration_argument(deadline, "deadline"), stream_of_all(stream, read)};
+    options = {op_argument(op), limit_argument(deadline, "deadline"), stream_of_all(stream, read)};
     return read;
   });
   const auto views = read_arguments(self, [&] { return outputs(all); });
@@ -156,7 +155,7 @@ nb::object all_gather(CommunicatorObject& self,
     std::vector<Array> in = read_in_c_order(arrays);
     if (is_new) out = stacked_like(in, self.comm.size());
     Sides read = read_sides(std::move(in), out);
-    options = {duration_argument(deadline, "deadline"), stream_of_sides(stream, read)};
+    options = {limit_argument(deadline, "deadline"), stream_of_sides(stream, read)};
     return read;
   });
   const Views views = read_arguments(self, [&] { return views_of(sides); });
@@ -177,7 +176,7 @@ nb::object reduce_scatter(CommunicatorObject& self,
   Sides sides = read_arguments(self, [&] {
     Sides read = read_sides(read_in_c_order(arrays), out);
     options = {
-        op_argument(op), duration_argument(deadline, "deadline"), stream_of_sides(stream, read)};
+        op_argument(op), limit_argument(deadline, "deadline"), stream_of_sides(stream, read)};
     return read;
   });
   const Views views = read_arguments(self, [&] { return views_of(sides); });

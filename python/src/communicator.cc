@@ -111,7 +111,7 @@ void bind_facts(CommunicatorClass& cls) {
 RebuildOptions rebuild_options(nb::handle deadline,
                                nb::handle exclude_missing,
                                nb::handle allow_minority) {
-  return {.deadline = duration_argument(deadline, "deadline"),
+  return {.deadline = limit_argument(deadline, "deadline"),
           .exclude_missing = flag_argument(exclude_missing, "exclude_missing"),
           .allow_minority = flag_argument(allow_minority, "allow_minority")};
 }
@@ -218,7 +218,7 @@ void bind_children(CommunicatorClass& cls) {
       [](CommunicatorObject& s, nb::handle ranks, nb::handle deadline) {
         CallOptions options;
         const std::vector<int> members = read_arguments(s, [&] {
-          options = {duration_argument(deadline, "deadline")};
+          options = {limit_argument(deadline, "deadline")};
           std::vector<int> read;
           require_iterable(ranks, "ranks", "a list of ranks");
           for (nb::handle rank : ranks) read.push_back(integer_argument(rank, "a rank of ranks"));
@@ -250,7 +250,7 @@ communicator of which they are no member.
       [](CommunicatorObject& s, nb::handle color, nb::handle key, nb::handle deadline) {
         CallOptions options;
         const SplitOptions parts = read_arguments(s, [&] {
-          options = {duration_argument(deadline, "deadline")};
+          options = {limit_argument(deadline, "deadline")};
           return SplitOptions{.color = integer_argument(color, "color"),
                               .key = integer_argument(key, "key")};
         });
@@ -274,7 +274,7 @@ key : int
       "duplicate",
       [](CommunicatorObject& s, nb::handle deadline) {
         const CallOptions options =
-            read_arguments(s, [&] { return CallOptions{duration_argument(deadline, "deadline")}; });
+            read_arguments(s, [&] { return CallOptions{limit_argument(deadline, "deadline")}; });
         return child(s, without_gil([&] { return s.comm.duplicate(options); }));
       },
       arg("deadline") = nb::none(),
@@ -354,7 +354,7 @@ void bind_life(CommunicatorClass& cls) {
   cls.def(
       "abort",
       [](CommunicatorObject& s, nb::handle reason) {
-        const std::string text = text_argument(reason, "reason");
+        const std::string text = words_argument(reason, "reason");
         without_gil([&] { s.comm.abort(text); });
       },
       arg("reason").none() = "",
@@ -364,7 +364,8 @@ void bind_life(CommunicatorClass& cls) {
   cls.def(
       "refuse",
       [](CommunicatorObject& s, nb::handle reason) {
-        const std::string text = read_arguments(s, [&] { return text_argument(reason, "reason"); });
+        const std::string text =
+            read_arguments(s, [&] { return words_argument(reason, "reason"); });
         without_gil([&] { s.comm.refuse(text); });
       },
       arg("reason").none(),
@@ -387,7 +388,7 @@ void bind_life(CommunicatorClass& cls) {
                                     : std::chrono::duration<double>(deadline).count();
       },
       [](CommunicatorObject& s, nb::handle seconds) {
-        s.comm.set_deadline(duration_argument(seconds, "deadline").value_or(s.first_deadline));
+        s.comm.set_deadline(limit_argument(seconds, "deadline").value_or(s.first_deadline));
       },
       nb::for_getter(nb::sig("def deadline(self) -> float")),
       nb::for_setter(nb::arg("seconds").none()),

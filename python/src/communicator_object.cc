@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <string>
 
 #include "hocket/error.h"
@@ -87,16 +88,34 @@ std::string to_string(const Shape& shape) {
   return text + ")";
 }
 
-std::optional<Duration> duration_argument(nb::handle value, const char* name) {
-  if (value.is_none()) return std::nullopt;
-  const double seconds = seconds_of(value, name);
-  if (std::isnan(seconds) || seconds < 0) {
-    throw InvalidArgument(std::string(name) + " is " + std::to_string(seconds) +
-                          " s; it must not be negative");
-  }
+namespace {
+
+[[noreturn]] void refuse_duration(double seconds, const char* name, const char* wanted) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g", seconds);
+  throw InvalidArgument(std::string(name) + " is " + text + " s, expected " + wanted);
+}
+
+std::optional<Duration> duration_of(double seconds) {
   constexpr double kCenturySeconds = 3.2e9;  // longer is for ever, and overflows nanoseconds
   if (seconds > kCenturySeconds) return kForever;
   return Duration(static_cast<Duration::rep>(seconds * 1e9));
+}
+
+}  // namespace
+
+std::optional<Duration> duration_argument(nb::handle value, const char* name) {
+  if (value.is_none()) return std::nullopt;
+  const double seconds = seconds_of(value, name);
+  if (!(seconds >= 0)) refuse_duration(seconds, name, "0 s or more");
+  return duration_of(seconds);
+}
+
+std::optional<Duration> limit_argument(nb::handle value, const char* name) {
+  if (value.is_none()) return std::nullopt;
+  const double seconds = seconds_of(value, name);
+  if (!(seconds > 0)) refuse_duration(seconds, name, "more than 0 s");
+  return duration_of(seconds);
 }
 
 ReduceOp op_argument(nb::handle op) {

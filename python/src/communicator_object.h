@@ -223,6 +223,8 @@ void announce_refusal(CommunicatorObject& self, Refuse refuse = &refuse_next_cal
 
 // Seconds, a datetime.timedelta, infinity, or None for the default. `name` is the argument's.
 std::optional<Duration> duration_argument(nb::handle value, const char* name);
+// The same for a limit of time, such as a deadline, which is more than 0 s.
+std::optional<Duration> limit_argument(nb::handle value, const char* name);
 // The folders into which pip puts NCCL.
 std::vector<std::string> library_folders();
 // "sum", "product", ...

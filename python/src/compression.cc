@@ -11,7 +11,7 @@ nb::object compressed(CommunicatorObject& self, nb::handle x, nb::handle op, nb:
   ReduceOptions options;
   const Array array = read_arguments(self, [&] {
     options.op = op_argument(op);
-    options.deadline = duration_argument(deadline, "deadline");
+    options.deadline = limit_argument(deadline, "deadline");
     Array read = writable_array(x, "x");
     options.stream = stream_of(nb::none(), read, {});
     return read;
@@ -28,7 +28,7 @@ nb::object hierarchical(CommunicatorObject& self,
   HierarchicalOptions options;
   const auto read = [&] {
     options.op = op_argument(op);
-    options.deadline = duration_argument(deadline, "deadline");
+    options.deadline = limit_argument(deadline, "deadline");
     if (flag_argument(is_compressed, "compressed")) options.between = BetweenNodes::kCompressed;
     Array array = writable_array(x, "x");
     options.stream = stream_of(nb::none(), array, {});

@@ -24,8 +24,8 @@ std::shared_ptr<Context> initialize(nb::handle device,
     ContextOptions read;
     if (!device.is_none()) read.device = integer_argument(device, "device");
     read.engines = engines_argument(engines);
-    read.timeout = duration_argument(timeout, "timeout");
-    read.deadline = duration_argument(deadline, "deadline");
+    read.timeout = limit_argument(timeout, "timeout");
+    read.deadline = limit_argument(deadline, "deadline");
     read.library_folders = library_folders();
     return read;
   });
@@ -130,7 +130,7 @@ void bind_distribution(nb::module_& module) {
          nb::handle deadline) {
         const RedistributeOptions options = read_arguments(owner, [&] {
           return RedistributeOptions{.order = fortran ? MemoryOrder::kFortran : MemoryOrder::kC,
-                                     .deadline = duration_argument(deadline, "deadline")};
+                                     .deadline = limit_argument(deadline, "deadline")};
         });
         without_gil([&] {
           new (self) Redistribution(

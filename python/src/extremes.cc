@@ -30,7 +30,7 @@ ExtremesPlan read(CommunicatorObject& self,
                   nb::handle stream) {
   return read_arguments(self, [&] {
     ExtremesPlan plan{.in = read_array(x, "x")};
-    plan.options.deadline = duration_argument(deadline, "deadline");
+    plan.options.deadline = limit_argument(deadline, "deadline");
     plan.rank = new_int32_beside(plan.in);
     plan.ranks = writable_array(plan.rank, "rank");
     plan.value = new_array_like(plan.in, shape_of(plan.in));

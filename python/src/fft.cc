@@ -34,7 +34,7 @@ void bind_fft(nb::module_& module) {
                             .planning = measured ? FftPlanning::kMeasured : FftPlanning::kEstimated,
                             .gpu = gpu,
                             .library_folders = gpu ? library_folders() : std::vector<std::string>(),
-                            .deadline = duration_argument(deadline, "deadline")};
+                            .deadline = limit_argument(deadline, "deadline")};
         });
         without_gil([&] {
           new (self) Fft(owner.comm,

@@ -58,7 +58,7 @@ void bind_matmul(nb::module_& module) {
               .form = static_cast<MatmulForm>(form),
               .gpu = gpu,
               .library_folders = gpu ? library_folders() : std::vector<std::string>(),
-              .deadline = duration_argument(deadline, "deadline")};
+              .deadline = limit_argument(deadline, "deadline")};
         });
         without_gil([&] {
           new (self) Matmul(owner.comm,

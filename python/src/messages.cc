@@ -20,7 +20,7 @@ MessageOptions message_options(nb::handle tag,
                                std::optional<StreamRef> stream,
                                bool allow_shorter = false) {
   return {
-      integer_argument(tag, "tag"), duration_argument(deadline, "deadline"), stream, allow_shorter};
+      integer_argument(tag, "tag"), limit_argument(deadline, "deadline"), stream, allow_shorter};
 }
 
 nb::object envelope(const Received& waiting) {

@@ -70,7 +70,7 @@ Plan<CallOptions> plan_all_gather(CommunicatorObject& self,
                                   nb::handle deadline) {
   return read_arguments(self, [&] {
     Plan<CallOptions> plan{.in = read_c_order(x),
-                           .options = {duration_argument(deadline, "deadline")}};
+                           .options = {limit_argument(deadline, "deadline")}};
     read_output(plan, out, [&] { return stacked_shape(plan.in, self.comm.size()); });
     return plan;
   });
@@ -93,7 +93,7 @@ Shape entry_shape(const Array& x, int size) {
   if (shape.empty() || shape[0] != size) {
     throw InvalidArgument("scatter without out= wants x with a leading axis of " +
                           std::to_string(size) + ", one entry a rank; x has shape " +
-                          to_string(shape) + ". Reshape it, or give out=");
+                          to_string(shape) + ". " + mend_of_axis(x, size));
   }
   return {shape.begin() + 1, shape.end()};
 }
@@ -120,7 +120,7 @@ Plan<CallOptions> plan_all_to_all(CommunicatorObject& self,
                                   nb::handle deadline) {
   return read_arguments(self, [&] {
     Plan<CallOptions> plan{.in = read_c_order(x),
-                           .options = {duration_argument(deadline, "deadline")}};
+                           .options = {limit_argument(deadline, "deadline")}};
     read_output(plan, out, [&] { return shape_of(plan.in); });
     return plan;
   });
@@ -128,7 +128,7 @@ Plan<CallOptions> plan_all_to_all(CommunicatorObject& self,
 
 CallOptions barrier_options(CommunicatorObject& self, nb::handle deadline, nb::handle stream) {
   return read_arguments(self, [&] {
-    return CallOptions{duration_argument(deadline, "deadline"), stream_argument(stream)};
+    return CallOptions{limit_argument(deadline, "deadline"), stream_argument(stream)};
   });
 }
 

@@ -62,7 +62,7 @@ nb::object all_gather_object(CommunicatorObject& self,
   CallOptions options;
   Reading reading{};
   const Object mine = read_arguments(self, [&] {
-    options = {duration_argument(deadline, "deadline")};
+    options = {limit_argument(deadline, "deadline")};
     reading.pickle = pickle_argument(self, allow_pickle);
     return read_object(object, reading);
   });
@@ -160,7 +160,7 @@ WorkHandle all_gather_object_async(CommunicatorObject& self,
   CallOptions options;
   Reading reading{};
   const Object mine = read_arguments(self, [&] {
-    options = {duration_argument(deadline, "deadline")};
+    options = {limit_argument(deadline, "deadline")};
     reading.pickle = pickle_argument(self, allow_pickle);
     return read_object(object, reading);
   });
@@ -196,7 +196,7 @@ nb::object to_python(const ReceivedObject& received, Pickle pickle) {
 }
 
 MessageOptions message_options(nb::handle tag, nb::handle deadline) {
-  return {integer_argument(tag, "tag"), duration_argument(deadline, "deadline")};
+  return {integer_argument(tag, "tag"), limit_argument(deadline, "deadline")};
 }
 
 void send_object(CommunicatorObject& self,

@@ -143,7 +143,7 @@ Plan<CallOptions> plan_all_gather_v(CommunicatorObject& self,
   Plan<CallOptions> plan;
   Rows rows;
   Counts all = read_arguments(self, [&] {
-    plan.options = {duration_argument(deadline, "deadline")};
+    plan.options = {limit_argument(deadline, "deadline")};
     plan.in = read_array(x, "x");
     rows = rows_of(plan.in, "x");
     return counts.is_none() ? Counts{} : counts_argument(counts, self.comm.size(), "counts");
@@ -213,7 +213,7 @@ Plan<CallOptions> plan_all_to_all_v(CommunicatorObject& self,
   Rows rows;
   Counts received;
   const Counts sent = read_arguments(self, [&] {
-    plan.options = {duration_argument(deadline, "deadline")};
+    plan.options = {limit_argument(deadline, "deadline")};
     if (!out_counts.is_none()) {
       received = counts_argument(out_counts, self.comm.size(), "out_counts");
     }
@@ -240,7 +240,7 @@ Plan<ReduceOptions> plan_reduce_scatter_v(CommunicatorObject& self,
   std::size_t own_rows = 0;
   const bool infers = counts.is_none() && !out.is_none();
   Counts all = read_arguments(self, [&] {
-    plan.options = {op_argument(op), duration_argument(deadline, "deadline")};
+    plan.options = {op_argument(op), limit_argument(deadline, "deadline")};
     plan.in = read_array(x, "x");
     rows = rows_of(plan.in, "x");
     if (infers) own_rows = rows_of(writable_array(out, "out"), "out").count;

@@ -111,7 +111,7 @@ void make_pool(PoolHandle* self,
   PoolOptions options;
   for (nb::handle device : devices) options.devices.push_back(integer_argument(device, "a device"));
   if (!flag_argument(pin, "pin")) options.pinning = PoolOptions::Pinning::kNone;
-  options.deadline = duration_argument(deadline, "deadline");
+  options.deadline = limit_argument(deadline, "deadline");
   options.library_folders = library_folders();
   options.engines = engines_argument(engines);
   const int count = integer_argument(workers, "workers");

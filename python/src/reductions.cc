@@ -121,7 +121,7 @@ Plan<OwnReduceOptions> plan_alike(
   return read_arguments(self, [&] {
     Plan<OwnReduceOptions> plan;
     read_op(plan.options, op);
-    plan.options.deadline = duration_argument(deadline, "deadline");
+    plan.options.deadline = limit_argument(deadline, "deadline");
     read_alike(plan, x, out);
     if (plan.options.own) plan.options.own->fit(plan.in_place ? plan.out : plan.in, "x");
     return plan;
@@ -138,7 +138,7 @@ Plan<OwnReduceRootOptions> plan_reduce(CommunicatorObject& self,
     Plan<OwnReduceRootOptions> plan;
     read_op(plan.options, op);
     plan.options.root = integer_argument(root, "root");
-    plan.options.deadline = duration_argument(deadline, "deadline");
+    plan.options.deadline = limit_argument(deadline, "deadline");
     if (self.comm.rank() == plan.options.root) {
       read_alike(plan, x, out);
     } else {
@@ -158,7 +158,7 @@ Shape share_shape(const Array& x, int size) {
                           std::to_string(size) +
                           ", one entry a rank, or a multiple of that; x has "
                           "shape " +
-                          to_string(shape) + ". Reshape it, or give out=");
+                          to_string(shape) + ". " + mend_of_axis(x, size));
   }
   if (shape[0] == size && shape.size() > 1) return {shape.begin() + 1, shape.end()};
   shape[0] /= size;
@@ -170,7 +170,7 @@ Plan<OwnReduceOptions> plan_reduce_scatter(
   return read_arguments(self, [&] {
     Plan<OwnReduceOptions> plan{.in = read_array(x, "x")};
     read_op(plan.options, op);
-    plan.options.deadline = duration_argument(deadline, "deadline");
+    plan.options.deadline = limit_argument(deadline, "deadline");
     require_c_order(plan.in, "x");
     plan.result = out.is_none() ? new_array_like(plan.in, share_shape(plan.in, self.comm.size()))
                                 : nb::borrow(out);
@@ -194,7 +194,7 @@ nb::object reproducible_sum(CommunicatorObject& self,
     }
     Plan<ReduceOptions> read{.in = read_array(shards, "shards"),
                              .out = writable_array(out, "out"),
-                             .options = {op_argument(op), duration_argument(deadline, "deadline")}};
+                             .options = {op_argument(op), limit_argument(deadline, "deadline")}};
     require_c_order(read.in, "shards");
     require_c_order(read.out, "out");
     choose_stream(read, stream);

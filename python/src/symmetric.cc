@@ -196,8 +196,7 @@ nb::object empty(Symmetric& symmetric,
   const std::size_t count = read_arguments(self, [&] {
     extents = shape_argument(shape);
     type = dtype_argument(dtype);
-    options = {
-        memory_argument(memory), heap_argument(heap), duration_argument(deadline, "deadline")};
+    options = {memory_argument(memory), heap_argument(heap), limit_argument(deadline, "deadline")};
     return count_of(extents);
   });
   SymmetricArray array =
@@ -281,7 +280,7 @@ void free_array(Symmetric& symmetric, nb::handle array, nb::handle deadline) {
       throw InvalidArgument(
           "array lies in the host's memory, which is given back when its last view is dropped");
     }
-    options = {duration_argument(deadline, "deadline")};
+    options = {limit_argument(deadline, "deadline")};
     return read;
   });
   without_gil([&] { symmetric.self.comm.symmetric().free(view.input(), options); });
@@ -289,7 +288,7 @@ void free_array(Symmetric& symmetric, nb::handle array, nb::handle deadline) {
 
 std::int32_t nvshmem_team(Symmetric& symmetric, nb::handle deadline) {
   const CallOptions options = read_arguments(
-      symmetric.self, [&] { return CallOptions{duration_argument(deadline, "deadline")}; });
+      symmetric.self, [&] { return CallOptions{limit_argument(deadline, "deadline")}; });
   return without_gil([&] { return symmetric.self.comm.symmetric().nvshmem_team(options); });
 }
 

@@ -48,13 +48,25 @@ void write_in_place(Plan<Options>& plan, nb::handle x) {
 // place.
 template <typename Options>
 Array read_out(nb::handle out) {
-  if constexpr (requires(Options options) { options.root; }) {
-    if (is_number(out)) {
-      throw InvalidArgument("out is " + type_in_words(out) +
-                            "; where the root is meant, give root=" + nb::str(out).c_str());
-    }
+  if (is_number(out)) {
+    constexpr bool has_root = requires(Options options) { options.root; };
+    throw InvalidArgument(
+        "out is " + type_in_words(out) +
+        (has_root ? "; where the root is meant, give root=" + std::string(nb::str(out).c_str())
+                  : ", a number, which cannot be written to; give an array, or "
+                    "leave it away"));
   }
   return writable_array(out, "out");
+}
+
+// Advice for an array whose leading axis should count the ranks, or be a multiple of that.
+inline std::string mend_of_axis(const Array& x, int size) {
+  if (is_number(x.object) || shape_of(x).empty()) {
+    return "Give an array of " + std::to_string(size) + " entries";
+  }
+  if (x.count % static_cast<std::size_t>(size) == 0) return "Reshape it, or give out=";
+  return "Its " + std::to_string(x.count) + " elements do not divide among " +
+         std::to_string(size) + " ranks; use the _v form";
 }
 
 // Reads a collective call's arguments by `read`. If they are refused, the other ranks are told.
@@ -69,7 +81,7 @@ auto read_arguments(CommunicatorObject& self, Read&& read, Refuse refuse = &refu
 }
 
 inline RootOptions root_options(nb::handle root, nb::handle deadline) {
-  return {integer_argument(root, "root"), duration_argument(deadline, "deadline")};
+  return {integer_argument(root, "root"), limit_argument(deadline, "deadline")};
 }
 
 // One collective as C++ has it.

@@ -55,8 +55,8 @@ InitOptions init_options(nb::handle rank,
   if (!size.is_none()) options.size = integer_argument(size, "size");
   if (!address.is_none()) options.address = text_argument(address, "address");
   if (!key.is_none()) options.key = key_argument(key);
-  options.timeout = duration_argument(timeout, "timeout");
-  options.deadline = duration_argument(deadline, "deadline");
+  options.timeout = limit_argument(timeout, "timeout");
+  options.deadline = limit_argument(deadline, "deadline");
   options.library_folders = library_folders();
   options.engines = engines_argument(engines);
   options.name = text_argument(name, "name");
@@ -305,7 +305,7 @@ void bind_world(nb::module_& module) {
   module.def(
       "_tell_end",
       [](nb::handle why) {
-        const std::string text = text_argument(why, "why");
+        const std::string text = words_argument(why, "why");
         if (!text.empty()) tell_end(text);
       },
       arg("why"),

@@ -226,7 +226,7 @@ class _Until:
         if seconds is not None and not isinstance(seconds, numbers.Real):
             raise InvalidArgument(f"timeout is {timeout!r}, expected seconds")
         if seconds is not None and not seconds >= 0:
-            raise InvalidArgument(f"timeout is {seconds} s; it must not be negative")
+            raise InvalidArgument(f"timeout is {seconds:.3g} s, expected 0 s or more")
         self._at = None if seconds is None else _run_time() + float(seconds)
 
     def left(self) -> Optional[float]:
