@@ -88,36 +88,104 @@ std::optional<DType> dtype_of(const PyArray_Descr* descr) {
 
 std::string joined(const char* a, const char* b) { return std::string(a) + b; }
 
-// Advice on how to send arrays of a dtype that hocket does not take, and how to combine them if
-// that makes sense.
-std::string mend_of_dtype(const PyArray_Descr* descr, const char* name) {
-  const std::string bytes = joined(name, ".ravel(\"K\").view(numpy.uint8)");
-  const std::string rounded =
-      descr->type_num == NPY_CLONGDOUBLE ? ".astype(numpy.complex128)" : ".astype(numpy.float64)";
-  if (descr->type_num == NPY_OBJECT) {
-    return "To combine numbers, " + by_way_of_copy(name + rounded, name) +
-           ". Other objects travel by broadcast_object and the like, with allow_pickle=True";
+// `by_way_of_copy` for an array that may be read-only: nothing can be copied back into that.
+std::string by_way_of_copy_of(bool is_writable,
+                              const std::string& made,
+                              const char* name,
+                              const std::string& brought_back = {}) {
+  if (is_writable) return by_way_of_copy(made, name, brought_back);
+  return "call with y = " + made + ", in which a result comes, as " + name + " is read-only";
+}
+
+// The types of numbers among an array's objects.
+struct Numbers {
+  bool has_float = false;
+  bool has_complex = false;
+  bool has_long = false;   // an integer that float64 would round
+  bool has_huge = false;   // an integer of more than 64 bits
+  bool has_other = false;  // no number, or one of more digits than float64 has
+};
+
+void count_in(Numbers& numbers, nb::handle one) {
+  constexpr long long kExact = 1LL << 53;
+  PyObject* const p = one.ptr();
+  if (PyComplex_Check(p) != 0 || PyArray_IsScalar(p, CFloat)) {
+    numbers.has_complex = true;
+  } else if (PyFloat_Check(p) != 0 || PyArray_IsScalar(p, Half) || PyArray_IsScalar(p, Float)) {
+    numbers.has_float = true;
+  } else if (PyLong_Check(p) != 0 || PyArray_IsScalar(p, Integer)) {
+    const nb::object number = steal_or_throw(PyNumber_Index(p));
+    int overflow = 0;
+    const long long value = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
+    numbers.has_huge |= overflow != 0;
+    numbers.has_long |= overflow != 0 || value > kExact || value < -kExact;
+  } else {
+    numbers.has_other = true;
   }
+}
+
+// Advice for an array of Python's objects, by its contents: a dtype that keeps all their digits.
+std::string mend_of_objects(PyArrayObject* array, const char* name, bool is_writable) {
+  Numbers numbers;
+  const nb::handle object(reinterpret_cast<PyObject*>(array));
+  for (nb::handle one : nb::object(object.attr("flat"))) count_in(numbers, one);
+  const bool is_rounded = numbers.has_float || numbers.has_complex;
+  const std::string exact = std::string("collect them by all_gather_object(") + name +
+                            ", allow_pickle=True), and combine those in Python";
+  const std::string others =
+      ". Objects travel by broadcast_object and the like, with allow_pickle=True";
+  if (numbers.has_other || numbers.has_huge || (is_rounded && numbers.has_long)) {
+    return "No dtype holds its objects: " + exact + others;
+  }
+  const bool is_whole = !is_rounded && PyArray_SIZE(array) != 0;
+  const char* dtype = numbers.has_complex ? "complex128" : is_whole ? "int64" : "float64";
+  return std::string("To combine its numbers") +
+         (is_whole ? ", where the results fit into 64 bits, " : ", ") +
+         by_way_of_copy_of(is_writable, joined(name, ".astype(numpy.") + dtype + ")", name) +
+         (is_whole ? "; else " + exact : "") + others;
+}
+
+// Advice on how to send arrays of a dtype that hocket does not take, and how to combine them if
+// that makes sense. It holds for whatever the call does with the array, and for each of its
+// layouts: elements go in C order, and a copy is brought back.
+std::string mend_of_dtype(PyArrayObject* array, const char* name) {
+  const PyArray_Descr* descr = PyArray_DESCR(array);
+  const bool is_writable = PyArray_ISWRITEABLE(array);
+  if (descr->type_num == NPY_OBJECT) return mend_of_objects(array, name, is_writable);
   if (PyDataType_REFCHK(descr)) {
     return "Its elements are Python's, and travel by broadcast_object and the like, with "
            "allow_pickle=True";
   }
   if (descr->kind == 'm' || descr->kind == 'M') {
-    return "Call with " + joined(name, ".view(numpy.int64)");
+    return "Call with " + joined(name, ".view(numpy.int64)") +
+           ". NaT is the least integer there: max passes over it, and sums with it are wrong. "
+           "Where there may be one, combine numpy.isnat(" +
+           name + ") by max as well, and set NaT where that is true";
   }
+  const std::string bytes = by_way_of_copy_of(
+      is_writable,
+      joined("numpy.ascontiguousarray(", name) + ")[..., None].view(numpy.uint8)",
+      name,
+      joined(name, "[...] = y.view(") + joined(name, ".dtype).reshape(") + joined(name, ".shape)"));
+  const std::string sent = "To send it, " + bytes + "; a new array that the call returns is one " +
+                           "of bytes as well, read by .view(" + name + ".dtype)[..., 0]";
   if (descr->type_num == NPY_LONGDOUBLE || descr->type_num == NPY_CLONGDOUBLE) {
-    return "To send it, call with " + bytes + ". To combine its numbers, with fewer digits, " +
-           by_way_of_copy(name + rounded, name);
+    const std::string rounded = descr->type_num == NPY_CLONGDOUBLE ? "complex128" : "float64";
+    return sent + ". To combine its numbers, with fewer digits, " +
+           by_way_of_copy_of(is_writable, joined(name, ".astype(numpy.") + rounded + ")", name);
   }
-  return "To send it, call with " + bytes + "; its elements cannot be combined";
+  return sent + ". Its elements cannot be combined";
 }
 
-[[noreturn]] void refuse_dtype(const PyArray_Descr* descr, const char* name) {
+// `array`: the one of that dtype, if there is one.
+[[noreturn]] void refuse_dtype(const PyArray_Descr* descr,
+                               const char* name,
+                               PyArrayObject* array = nullptr) {
   const nb::str text(nb::handle(reinterpret_cast<const PyObject*>(descr)));
   const bool is_argument = std::string_view(name) == "dtype";
   throw InvalidArgument(std::string(name) + (is_argument ? " is " : " has dtype ") + text.c_str() +
                         ", which hocket does not take. " +
-                        (is_argument ? "" : mend_of_dtype(descr, name) + ". ") +
+                        (array == nullptr ? "" : mend_of_dtype(array, name) + ". ") +
                         "It takes bool, the integers of 8 to 64 bits, float16, bfloat16, float32, "
                         "float64, complex64, complex128, float8_e4m3fn and float8_e5m2");
 }
@@ -139,25 +207,29 @@ Array read_numpy(nb::handle object, const char* name) {
   const int flags = PyArray_FLAGS(array);
   constexpr int kEitherOrder = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS;
   const int order = flags & kEitherOrder;
+  const bool is_writable = (flags & NPY_ARRAY_WRITEABLE) != 0;
   if (order == 0) {
-    throw InvalidArgument(joined(name, " is not contiguous; ") +
-                          by_way_of_copy(joined("numpy.ascontiguousarray(", name) + ")", name));
+    throw InvalidArgument(
+        joined(name, " is not contiguous; ") +
+        by_way_of_copy_of(is_writable, joined("numpy.ascontiguousarray(", name) + ")", name));
   }
-  const std::optional<DType> dtype = dtype_of(descr);
-  if (!dtype) refuse_dtype(descr, name);
+  // Before the dtype, whose mend takes the bytes as they are.
   if (!PyArray_ISNOTSWAPPED(array)) {
     throw InvalidArgument(
         joined(name, " is byte-swapped; ") +
-        by_way_of_copy(joined(name, ".astype(") + joined(name, ".dtype.newbyteorder(\"=\"))"),
-                       name));
+        by_way_of_copy_of(is_writable,
+                          joined(name, ".astype(") + joined(name, ".dtype.newbyteorder(\"=\"))"),
+                          name));
   }
+  const std::optional<DType> dtype = dtype_of(descr);
+  if (!dtype) refuse_dtype(descr, name, array);
   return {.data = PyArray_DATA(array),
           .count = static_cast<std::size_t>(PyArray_SIZE(array)),
           .dtype = *dtype,
           .order = order == kEitherOrder             ? MemoryOrder::kAny
                    : order == NPY_ARRAY_C_CONTIGUOUS ? MemoryOrder::kC
                                                      : MemoryOrder::kFortran,
-          .writable = (flags & NPY_ARRAY_WRITEABLE) != 0,
+          .writable = is_writable,
           .object = object};
 }
 
@@ -253,9 +325,18 @@ std::string by_way_of_copy(const std::string& made, const char* name, std::strin
 
 void require_c_order(const Array& array, const char* name) {
   if (array.order != MemoryOrder::kFortran) return;
-  throw InvalidArgument(std::string(name) +
-                        " is in Fortran order, and this call cuts arrays along their first axis; " +
-                        by_way_of_copy(joined("numpy.ascontiguousarray(", name) + ")", name));
+  const bool is_tensor = nb::hasattr(array.object, "contiguous");
+  const bool is_cupy =
+      std::string_view(nb::str(nb::getattr(array.object.type(), "__module__", nb::str())).c_str())
+          .starts_with("cupy");
+  const std::string copy =
+      is_tensor ? joined(name, ".contiguous()")
+                : joined(is_cupy ? "cupy" : "numpy", ".ascontiguousarray(") + name + ")";
+  throw InvalidArgument(
+      std::string(name) +
+      " is in Fortran order, and this call cuts arrays along their first axis; " +
+      by_way_of_copy_of(
+          array.writable, copy, name, is_tensor ? joined(name, ".copy_(y)") : std::string()));
 }
 
 void require_same_order(const Array& a, const char* a_name, const Array& b, const char* b_name) {
