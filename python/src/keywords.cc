@@ -113,11 +113,13 @@ bool was_called(const nb::python_error& error) {
   return text.find("(): incompatible function arguments.") == std::string_view::npos;
 }
 
-// Makes a TypeError name the keyword, if the function does not take it.
-void explain(PyObject* function, PyObject* names) {
-  if (names == nullptr) return;
+// Raises a TypeError that names the argument which is missing, surplus or unknown. `count`: of the
+// arguments without names.
+void explain(PyObject* function, std::size_t count, PyObject* names) {
   nb::module_::import_("hocket._calls.keywords")
-      .attr("explain")(nb::handle(function), nb::handle(names));
+      .attr("explain")(nb::handle(function),
+                       count,
+                       names == nullptr ? nb::object(nb::tuple()) : nb::borrow(names));
 }
 
 // Handles a call that failed: raises the TypeError that is set, or a better one. Tells the ranks of
@@ -131,7 +133,7 @@ void answer(PyObject* function, PyObject* const* arguments, std::size_t count, P
     CommunicatorObject* const self =
         refuse == known().refuse.end() || count == 0 ? nullptr : seat_of(arguments[0]);
     try {
-      explain(function, names);
+      explain(function, count, names);
       throw before;
     } catch (const nb::python_error&) {
       if (self != nullptr) announce_refusal(*self, refuse->second);

@@ -101,16 +101,6 @@ def test_a_wrong_keyword_is_named(call, words):
     threads(1, body)
 
 
-def test_another_type_error_is_left_alone():
-    def body(comm):
-        with pytest.raises(TypeError, match="incompatible function arguments"):
-            comm.all_reduce(deadline=3)
-        with pytest.raises(TypeError, match="incompatible function arguments"):
-            comm.all_reduce(np.ones(2), x=np.ones(2), timeout=3)
-
-    threads(1, body)
-
-
 def test_init_has_a_signature():
     names = list(inspect.signature(hocket.init).parameters)
     assert names[:4] == ["rank", "size", "address", "key"] and "timeout" in names
@@ -136,3 +126,47 @@ def test_what_was_never_made_is_refused(name):
     for one in (made.__new__(made), Subclass()):
         with pytest.raises(TypeError):
             getattr(one, method[name])()
+
+
+# Calls with wrong arguments, and what their errors say.
+WRONG = {
+    "missing": (lambda c: c.all_reduce(), r"all_reduce\(\) is missing x; it is called as all_reduce\(x: ArrayT, out"),
+    "missing by name": (lambda c: c.send(destination=1), r"send\(\) is missing x; it is called as send\(x: Array"),
+    "missing with either word": (lambda c: c.all_reduce(timeout=3), r"all_reduce\(\) is missing x; it is called as"),
+    "twice with either word": (
+        lambda c: c.all_reduce(np.ones(2), x=np.ones(2), timeout=3), r"all_reduce\(\) was given x twice"),
+    "two missing": (lambda c: c.send(), r"send\(\) is missing x, destination; it is called as"),
+    "surplus": (lambda c: c.barrier(1, 2, 3), r"barrier\(\) takes 2 arguments without a name, and was given 3; it is"),
+    "twice": (lambda c: c.all_reduce(np.ones(2), x=np.ones(2)), r"all_reduce\(\) was given x twice; it is called as"),
+    "none to take": (lambda c: c.prepare_all_reduce(np.ones(2))(deadline=3), r"Prepared\(\) has no argument 'deadline'; it takes no"),
+    "none to give": (lambda c: c.prepare_all_reduce(np.ones(2))(1), r"Prepared\(\) takes no arguments without a name, and was given"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_an_error_says_how_a_call_is_made(name):
+    call, text = WRONG[name]
+
+    def body(comm):
+        with pytest.raises(TypeError, match=text) as found:
+            call(comm)
+        assert "incompatible" not in str(found.value) and "nanobind" not in str(found.value)
+        comm.barrier()  # all ranks have refused the call
+
+    threads(2, body)
+
+
+@pytest.mark.parametrize("seconds", [0, -1, -0.5, float("nan"), -float("inf")])
+def test_a_deadline_is_more_than_nothing(seconds):
+    def body(comm):
+        for call in (comm.barrier, lambda **k: comm.recv(np.ones(1), 1 - comm.rank, **k)):
+            with pytest.raises(hocket.InvalidArgument, match="deadline is .* s, expected more than 0 s"):
+                call(deadline=seconds)
+        if seconds != 0:
+            work = comm.recv_async(np.ones(1), 1 - comm.rank)
+            with pytest.raises(hocket.InvalidArgument, match="timeout is .* s, expected 0 s or more"):
+                work.wait(timeout=seconds)
+            comm.send(np.ones(1), 1 - comm.rank)
+            work.wait()
+
+    threads(2, body)
