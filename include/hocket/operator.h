@@ -12,6 +12,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -38,6 +39,8 @@ struct [[nodiscard("pass it to hocket::all_reduce or another of its calls")]] Op
   // Number of consecutive elements that belong together, such as the numbers of a matrix. `count`
   // is a multiple of it. The array, or for reduce_scatter each share, must contain whole units.
   std::size_t unit = 1;
+  // A number that names the operator, such as a hash. Ranks whose numbers differ get a Mismatch.
+  std::uint64_t identity = 0;
 };
 
 namespace detail {

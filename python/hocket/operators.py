@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import functools
+import zlib
 from typing import Any, Optional
 
 import numpy as np
@@ -18,6 +20,9 @@ class Operator:
     The ranks are taken in ascending order: ``((x0 op x1) op x2) ...``. So the function may be
     neither commutative nor associative. If it fails on one rank, the call fails on all ranks, and
     the communicator can be used further.
+
+    All ranks give the same operator. A function of another name, or another `commutative`, `dtype`
+    or `rows`, is a `Mismatch`.
 
     Parameters
     ----------
@@ -48,7 +53,7 @@ class Operator:
     array([ 1., -4.])
     """
 
-    __slots__ = ("_address", "_commutative", "_dtype", "_function", "_is_ufunc", "_rows")
+    __slots__ = ("_address", "_commutative", "_dtype", "_function", "_identity", "_is_ufunc", "_rows")
 
     def __init__(
         self, function: Any, commutative: bool = True, *, dtype: Any = None, rows: bool = False
@@ -77,6 +82,12 @@ class Operator:
             raise InvalidArgument(
                 "dtype is missing: a function of C takes its elements for what it was written for; give that"
             )
+        #: Equal on all ranks, whose processes have a function of C at different addresses.
+        self._identity = zlib.crc32(self._in_words().encode("utf-8", "backslashreplace"))
+
+    def _in_words(self) -> str:
+        name = "a function of C" if self._address is not None else _name_of(self._function)
+        return f"{name} {self._commutative} {self._rows}"  # a call adds the dtype
 
     @property
     def commutative(self) -> bool:
@@ -102,6 +113,30 @@ def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}" + ("" if count == 1 else "s")
 
 
+def _name_of(function: Any) -> str:
+    """Name of a function without its module, which is `__main__` on some ranks only."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    name = getattr(function, "__qualname__", None) or getattr(function, "__name__", None)
+    return name if isinstance(name, str) else type(function).__qualname__
+
+
+def _is_code(address: int) -> bool:
+    """True if the address lies in memory that can be executed, or where that is unknown."""
+    if address < 1 << 12:
+        return False
+    try:
+        with open("/proc/self/maps", encoding="ascii", errors="replace") as maps:
+            for line in maps:
+                span, rights = line.split(maxsplit=2)[:2]
+                first, last = (int(end, 16) for end in span.split("-"))
+                if first <= address < last:
+                    return "x" in rights
+    except (OSError, ValueError):
+        return True
+    return False
+
+
 def _address_of(function: Any) -> Optional[int]:
     """Address of a C function; None for a Python function."""
     if isinstance(function, int) and not isinstance(function, bool):
@@ -114,4 +149,9 @@ def _address_of(function: Any) -> Optional[int]:
             return None
     if not address or not 0 < address < 2**64:
         raise InvalidArgument("function is at address NULL or at none; give that of a function of C")
+    if not _is_code(int(address)):
+        raise InvalidArgument(
+            f"function is {address:#x}, an address at which there is no code; give a function of two arrays, or "
+            "the address of one of C, as ctypes.cast(function, ctypes.c_void_p).value"
+        )
     return int(address)

@@ -47,6 +47,8 @@ std::shared_ptr<OwnOperator> OwnOperator::of(nb::handle op) {
 OwnOperator::OwnOperator(nb::handle op)
     : object_(nb::borrow(op)), takes_rows_(nb::cast<bool>(op.attr("_rows"))) {
   if (!op.attr("_dtype").is_none()) op_.dtype = dtype_argument(op.attr("_dtype"));
+  op_.identity = nb::cast<std::uint64_t>(op.attr("_identity")) << 8;
+  if (op_.dtype) op_.identity |= static_cast<std::uint64_t>(*op_.dtype) + 1;
   const nb::object address = op.attr("_address");
   if (!address.is_none()) {
     op_.combine = reinterpret_cast<Combine>(nb::cast<std::uintptr_t>(address));

@@ -91,7 +91,8 @@ class AskedReduction {
   Signature signature() const {
     const auto order =
         in_.order() == MemoryOrder::kFortran ? MemoryOrder::kFortran : MemoryOrder::kC;
-    const std::uint64_t agreed = base::mix(engine::digest_of(order), op_.unit);
+    const std::uint64_t agreed =
+        base::mix(base::mix(engine::digest_of(order), op_.unit), op_.identity);
     return {.kind = kind_,
             .dtype = in_.dtype(),
             .root = root_,

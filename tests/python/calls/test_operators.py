@@ -1,6 +1,7 @@
 """Reductions by an operator of one's own, against the same function applied rank by rank."""
 
 import ctypes
+import functools
 import gc
 import time
 import weakref
@@ -342,6 +343,10 @@ def test_what_is_refused():
         (dict(function=-5, dtype="float64"), "NULL"),
         (dict(function=2**64, dtype="float64"), "NULL"),
         (dict(function=CFUNC(0), dtype="float64"), "NULL"),
+        (dict(function=3), "0x3, an address at which there is no code"),
+        (dict(function=3, dtype="float64"), "0x3, an address at which there is no code"),
+        (dict(function=np.ones(9).ctypes.data, dtype="float64"), "at which there is no code"),
+        (dict(function=2**63, dtype="float64"), "at which there is no code"),
         (dict(function=half_and_all_of_ctypes), "dtype is missing"),
         (dict(function=np.sin), "numpy.sin, of 1 array with 1 result; give a function of two arrays"),
         (dict(function=np.divmod), "numpy.divmod, of 2 arrays with 2 results"),
@@ -350,6 +355,58 @@ def test_what_is_refused():
 def test_what_is_no_operator(arguments, text):
     with pytest.raises(hocket.InvalidArgument, match=text):
         Operator(**arguments)
+
+
+def add(a, b):
+    return a + b
+
+
+# Operators of rank 0 and of rank 1, which are different ones.
+DIFFERENT = {
+    "ufuncs": (lambda: Operator(np.maximum), lambda: Operator(np.add)),
+    "functions": (lambda: Operator(half_and_all), lambda: Operator(add)),
+    "a ufunc and a function": (lambda: Operator(np.add), lambda: Operator(half_and_all)),
+    "a function of C and one of Python": (
+        lambda: Operator(half_and_all_of_ctypes, dtype="float64"), lambda: Operator(half_and_all, dtype="float64")),
+    "commutative": (lambda: Operator(add), lambda: Operator(add, commutative=False)),
+    "dtype": (lambda: Operator(add, dtype="float64"), lambda: Operator(add)),
+    "rows": (lambda: Operator(add, rows=True), lambda: Operator(add)),
+    "partial": (lambda: Operator(functools.partial(add)), lambda: Operator(functools.partial(half_and_all))),
+}
+
+
+@pytest.mark.parametrize("call", ["all_reduce", "scan", "reduce", "reduce_scatter", "exscan", "prepare_all_reduce"])
+@pytest.mark.parametrize("name", DIFFERENT)
+def test_ranks_with_different_operators(name, call):
+    def body(comm):
+        op = DIFFERENT[name][comm.rank]()
+        with pytest.raises(hocket.Mismatch, match="with another operator"):
+            made = getattr(comm, call)(np.full(2, comm.rank + 1.0), op=op)
+            if call.startswith("prepare"):
+                made()
+
+    threads(2, body)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Operator(lambda a, b: a + b),
+        lambda: Operator(functools.partial(add)),
+        lambda: Operator(np.add, dtype="float64"),
+        lambda: Operator(CFUNC(half_and_all_of_ctypes), dtype="float64"),
+        lambda: Operator(type("Own", (), {"__call__": lambda self, a, b: a + b})()),
+    ],
+)
+def test_ranks_that_each_make_the_same_operator(make):
+    def body(comm):
+        op = make()
+        x = np.full(3, comm.rank + 1.0)
+        comm.all_reduce(x, op=op)
+        return x.tolist()
+
+    one, other = threads(2, body)
+    assert one == other
 
 
 def test_an_operator_tells_what_it_is():
