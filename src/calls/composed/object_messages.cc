@@ -136,6 +136,11 @@ void require_host(const MessageOptions& options) {
   throw InvalidArgument("stream is given, but objects lie in the host's memory; leave it out");
 }
 
+// The description of an object's message in errors.
+failure::MessageCall whole(const Envelope& first, bool sends) {
+  return {.envelope = first, .sends = sends, .is_object = true};
+}
+
 SharedTravelling packed(world::CommunicatorImpl& impl, std::vector<std::byte> bytes) {
   auto sent = std::make_shared<Travelling>();
   sent->bytes = std::move(bytes);
@@ -194,7 +199,8 @@ void send_object(Communicator& comm,
           [&](auto& impl, const Envelope& to, SharedTravelling sent) {
             if (to.peer == kNullRank) return;
             auto traced = impl.tracing().sends(to, view_of(sent->opening.bytes()));
-            impl.run_message(send_both(impl.messages(), to, sent), {to, true}, options.deadline);
+            impl.run_message(
+                send_both(impl.messages(), to, sent), whole(to, true), options.deadline);
             traced.end(false);
           });
 }
@@ -206,7 +212,8 @@ ReceivedObject recv_object(Communicator& comm, int source, const MessageOptions&
     if (from.peer == kNullRank) return;
     auto traced = impl.tracing().receives(
         from, {taken->opening.bytes().data(), sizeof(Opening), DType::kUInt8});
-    impl.run_message(receive_both(impl.messages(), from, taken), {from, false}, options.deadline);
+    impl.run_message(
+        receive_both(impl.messages(), from, taken), whole(from, false), options.deadline);
     traced.set_sender(taken->from);
     traced.end(false);
   });
@@ -223,10 +230,11 @@ Work send_object_async(Communicator& comm,
           destination,
           options,
           [&](auto& impl, const Envelope& to, SharedTravelling sent) {
-            started = to.peer == kNullRank
-                          ? impl.ended_message()
-                          : impl.start_message(
-                                send_both(impl.messages(), to, sent), {to, true}, options.deadline);
+            started =
+                to.peer == kNullRank
+                    ? impl.ended_message()
+                    : impl.start_message(
+                          send_both(impl.messages(), to, sent), whole(to, true), options.deadline);
           });
   return Work(std::move(started));
 }
@@ -242,7 +250,7 @@ ObjectWork<ReceivedObject> recv_object_async(Communicator& comm,
         from.peer == kNullRank
             ? impl.ended_message()
             : impl.start_message(
-                  receive_both(impl.messages(), from, taken), {from, false}, options.deadline);
+                  receive_both(impl.messages(), from, taken), whole(from, false), options.deadline);
   });
   return {Work(std::move(started)), [received] { return unpacked(*received); }};
 }

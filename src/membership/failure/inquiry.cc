@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -66,10 +67,11 @@ struct Lost {
 
 std::string describe(const MessageCall& call) {
   const engine::Envelope& e = call.envelope;
-  const std::string what =
-      call.probes
-          ? "probe"
-          : fmt::format("{} of {}[{}]", call.sends ? "send" : "recv", name_of(e.dtype), e.count);
+  const std::string_view verb = call.probes ? "probe" : call.sends ? "send" : "recv";
+  const std::string what = call.probes ? std::string(verb)
+                           : call.is_object
+                               ? fmt::format("{}_object", verb)
+                               : fmt::format("{} of {}[{}]", verb, name_of(e.dtype), e.count);
   return fmt::format("{} {} {} {}",
                      what,
                      call.sends ? "to" : "from",

@@ -20,6 +20,7 @@ struct MessageCall {
   engine::Envelope envelope{.peer = engine::kAnyPeer};
   bool sends = false;
   bool probes = false;
+  bool is_object = false;  // the envelope is that of its first part
 };
 // The description in texts: "recv of float32[3] from rank 1 tag 0".
 std::string describe(const MessageCall& call);
