@@ -26,7 +26,9 @@ def summary_of(error: BaseException) -> str:
     """Describe the exception in one line, even if its `__str__` fails."""
     name = type(error).__name__
     try:
-        text = " ".join(str(error).split())
+        # Names of files may hold bytes that are no text, as lone surrogates.
+        text = str(error).encode("utf-8", "backslashreplace").decode("utf-8")
+        text = " ".join(text.split())
     except Exception as another:
         return f"{name}, whose text cannot be had ({type(another).__name__})"
     return f"{name}: {text}" if text else name

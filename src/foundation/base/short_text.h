@@ -25,13 +25,13 @@ struct ShortText {
 };
 
 // Returns the length of the part of a text that fits with " ..." behind it: whole clauses, or whole
-// words.
+// words. A word that would take most of the part with it is cut.
 inline std::size_t length_of_whole_part(std::string_view text, std::size_t most) noexcept {
   const std::string_view fits = text.substr(0, most - 4);
   const std::size_t clause = std::max(fits.rfind("; ") + 1, fits.rfind(". ") + 1);
   if (clause > most / 3) return clause - 1;
   const std::size_t word = fits.rfind(' ');
-  if (word != std::string_view::npos && word > 0) return word;
+  if (word != std::string_view::npos && word > most / 3) return word;
   std::size_t end = fits.size();
   // within a UTF-8 character
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;

@@ -14,6 +14,8 @@ ENDS = {
     "raise": "raised RuntimeError: no fuel",
     "raise in lines": "raised RuntimeError: no fuel at all",
     "raise in a block": "raised RuntimeError: no fuel",
+    "raise bytes that are no text": "raised RuntimeError: no \\udcff.dat",
+    "raise a word without end": "raised RuntimeError: LLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLL",
     "exit 1 after an exception": "raised RuntimeError: no fuel",
     "interrupt": "raised KeyboardInterrupt",
     "exit 3": "ended with exit status 3",

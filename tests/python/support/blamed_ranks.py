@@ -52,11 +52,17 @@ def raise_no_fuel(_=None):
     raise RuntimeError("no fuel")
 
 
+def raise_with(text):
+    raise RuntimeError(text)
+
+
 def end_rank(comm):
     ends = {
         "raise": raise_no_fuel,
         "raise in lines": lambda _: multi_line(),
         "raise in a block": raise_in_block,
+        "raise bytes that are no text": lambda _: raise_with("no \udcff.dat"),
+        "raise a word without end": lambda _: raise_with("L" * 3000),
         "exit 1 after an exception": exit_after,
         "interrupt": lambda _: (_ for _ in ()).throw(KeyboardInterrupt),
         "exit 0": lambda _: sys.exit(0),
