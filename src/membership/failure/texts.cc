@@ -45,8 +45,10 @@ std::string_view unseen_difference(const engine::Signature& s) {
   if (engine::is_listed(s.kind)) return " with other counts";
   if (s.symmetric != 0) return " at another place of a symmetric array";
   const engine::Made made = engine::made_of(s.kind, s.digest);
-  if (made == engine::Made::kExtremes || made == engine::Made::kByOperator) {
-    return " with other arguments";
+  if (made == engine::Made::kExtremes) return " with other arguments";
+  if (made == engine::Made::kByOperator) {
+    return " with another operator (function, commutative, dtype or rows), or another order of "
+           "axes";
   }
   if (s.kind == Kind::kBarrier) return " of another plan, or with other arguments of one";
   if (engine::is_carried(s.kind)) return " with another list of arrays, or another order of axes";
@@ -270,19 +272,23 @@ std::string Texts::sentence_of_loss(const Failure& f, const std::string& where) 
   const auto reason = reason_of(f);
   const auto end = reason || f.cause != Cause::kLeft ? end_of(f) : exit_of(f);
   const bool lives = !reason && !end && lives_on(f);
-  const bool returned = !reason && f.cause == Cause::kReturned;
+  // A rank in a thread of this process leaves when its function returns.
+  const bool is_thread = lives && pid_of(f.culprit) == pid_of(group_.rank());
+  const Cause cause = is_thread ? Cause::kReturned : f.cause;
+  const bool returned = !reason && cause == Cause::kReturned;
   // A refused connection is all that a host without a living rank tells.
   const bool is_gone = f.cause == Cause::kDied && !end && !reason && is_remote(f.culprit);
-  return fmt::format(
-      "{} {}{} while it was needed {}; {}see its own output, and {}",
-      name_of(f.culprit),
-      is_gone ? std::string(kGone) : manner_of_end(f.cause, end, reason),
-      lives ? " (its process still runs: it has closed its world, or is about to end)" : "",
-      where,
-      mend_of(f.signature.kind),
-      lives      ? "close a world only after the last call of all ranks"
-      : returned ? "have each rank return only after the last call of all"
-                 : "start the job again or go on without it");
+  return fmt::format("{} {}{} while it was needed {}; {}see its own output, and {}",
+                     name_of(f.culprit),
+                     is_gone ? std::string(kGone) : manner_of_end(cause, end, reason),
+                     lives && !is_thread
+                         ? " (its process still runs: it has closed its world, or is about to end)"
+                         : "",
+                     where,
+                     mend_of(f.signature.kind),
+                     returned ? "have each rank return only after the last call of all"
+                     : lives  ? "close a world only after the last call of all ranks"
+                              : "start the job again or go on without it");
 }
 
 std::string Texts::sentence_of_difference(const Failure& f, const std::string& where) const {

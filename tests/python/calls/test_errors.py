@@ -470,3 +470,31 @@ def test_closing_too_early_is_told_from_death(tmp_path):
     outputs = run_by_hand(2, CLOSES.replace("sys.argv[3]", repr(str(tmp_path / "told"))))
     assert "ended in good order (its process still runs: it has closed its world" in outputs[0]
     assert "close a world only after the last call of all ranks" in outputs[0]
+
+
+def test_a_thread_that_has_returned_is_said_to_have():
+    def body(comm):
+        if comm.rank == 1:
+            return
+        with pytest.raises(hocket.PeerDied, match="rank 1 .*has returned from what it was called for") as caught:
+            comm.all_reduce(np.ones(3))
+        assert "have each rank return only after the last call of all" in str(caught.value)
+        assert "close a world" not in str(caught.value)
+
+    threads(2, body)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda comm: comm.recv_object(1, deadline=0.05), "recv_object from rank 1 tag 0"),
+        (lambda comm: comm.recv_object_async(tag=3, deadline=0.05).wait(), "recv_object from any rank tag 3"),
+    ],
+)
+def test_errors_name_the_call_of_objects(call, text):
+    def body(comm):
+        with pytest.raises(hocket.DeadlineExceeded, match=text) as caught:
+            call(comm) if comm.rank == 0 else comm.barrier()
+        assert "uint8" not in str(caught.value)
+
+    threads(2, body)
