@@ -40,6 +40,32 @@ auto before_call(Communicator& comm, const char* call, const Part& part) {
   });
 }
 
+// The facts of an error of one part of `call`, with the name of the whole.
+Status of_whole(const char* call, const Error& error) {
+  Status status = error.status();
+  status.operation = call;
+  status.message = fmt::format("{}: {}", call, status.message);
+  return status;
+}
+
+// Runs the parts of `call`. Their errors name it: the program has made no other call.
+template <typename Parts>
+auto whole_call(const char* call, const Parts& parts) {
+  try {
+    return parts();
+  } catch (const PeerDied& e) {
+    throw PeerDied(of_whole(call, e), e.rank(), e.pid(), e.signal());
+  } catch (const DeadlockError& e) {
+    throw DeadlockError(of_whole(call, e), e.missing(), e.calls());
+  } catch (const DeadlineExceeded& e) {
+    throw DeadlineExceeded(of_whole(call, e), e.missing(), e.calls());
+  } catch (const Mismatch& e) {
+    throw Mismatch(of_whole(call, e), e.calls());
+  } catch (const Aborted& e) {
+    throw Aborted(of_whole(call, e));
+  }  // a refusal names it already: see before_call
+}
+
 // The time limit of a call that consists of several parts.
 class TimeLeft {
  public:
@@ -160,73 +186,82 @@ Request exchange_of_sizes(const Communicator& comm,
 
 Object broadcast_object(Communicator& comm, const Object& object, const RootOptions& options) {
   constexpr const char* kCall = "broadcast_object";
-  const TimeLeft time(comm, options.deadline);
-  const bool is_root = comm.rank() == options.root;
-  auto mine = before_call(comm, kCall, [&] {
-    call::require_rank("root", options.root, comm.size());
-    return Contribution{.bytes = is_root ? encode(object) : Bytes(), .sizes = room_for_all(comm)};
+  return whole_call(kCall, [&] {
+    const TimeLeft time(comm, options.deadline);
+    const bool is_root = comm.rank() == options.root;
+    auto mine = before_call(comm, kCall, [&] {
+      call::require_rank("root", options.root, comm.size());
+      return Contribution{.bytes = is_root ? encode(object) : Bytes(), .sizes = room_for_all(comm)};
+    });
+    exchange_sizes(comm, mine, time);
+    before_call(comm, kCall, [&] {
+      mine.bytes.resize(mine.sizes[static_cast<std::size_t>(options.root)]);
+    });
+    comm.broadcast(mine.bytes, time.root(options.root));
+    return is_root ? object : decode(mine.bytes);
   });
-  exchange_sizes(comm, mine, time);
-  before_call(
-      comm, kCall, [&] { mine.bytes.resize(mine.sizes[static_cast<std::size_t>(options.root)]); });
-  comm.broadcast(mine.bytes, time.root(options.root));
-  return is_root ? object : decode(mine.bytes);
 }
 
 std::vector<Object> gather_object(Communicator& comm,
                                   const Object& object,
                                   const RootOptions& options) {
   constexpr const char* kCall = "gather_object";
-  const TimeLeft time(comm, options.deadline);
-  auto mine = before_call(comm, kCall, [&] {
-    call::require_rank("root", options.root, comm.size());
-    return Contribution{.bytes = encode(object), .sizes = room_for_all(comm)};
+  return whole_call(kCall, [&] {
+    const TimeLeft time(comm, options.deadline);
+    auto mine = before_call(comm, kCall, [&] {
+      call::require_rank("root", options.root, comm.size());
+      return Contribution{.bytes = encode(object), .sizes = room_for_all(comm)};
+    });
+    exchange_sizes(comm, mine, time);
+    if (comm.rank() != options.root) {
+      comm.gather_v(mine.bytes, ArrayView(), Parts{.counts = mine.sizes}, time.root(options.root));
+      return std::vector<Object>();
+    }
+    auto all = before_call(comm, kCall, [&] { return Bytes(total(mine.sizes)); });
+    comm.gather_v(mine.bytes, all, Parts{.counts = mine.sizes}, time.root(options.root));
+    return decode_parts(all, mine.sizes);
   });
-  exchange_sizes(comm, mine, time);
-  if (comm.rank() != options.root) {
-    comm.gather_v(mine.bytes, ArrayView(), Parts{.counts = mine.sizes}, time.root(options.root));
-    return {};
-  }
-  auto all = before_call(comm, kCall, [&] { return Bytes(total(mine.sizes)); });
-  comm.gather_v(mine.bytes, all, Parts{.counts = mine.sizes}, time.root(options.root));
-  return decode_parts(all, mine.sizes);
 }
 
 std::vector<Object> all_gather_object(Communicator& comm,
                                       const Object& object,
                                       const CallOptions& options) {
   constexpr const char* kCall = "all_gather_object";
-  const TimeLeft time(comm, options.deadline);
-  auto mine = before_call(comm, kCall, [&] {
-    return Contribution{.bytes = encode(object), .sizes = room_for_all(comm)};
+  return whole_call(kCall, [&] {
+    const TimeLeft time(comm, options.deadline);
+    auto mine = before_call(comm, kCall, [&] {
+      return Contribution{.bytes = encode(object), .sizes = room_for_all(comm)};
+    });
+    exchange_sizes(comm, mine, time);
+    auto all = before_call(comm, kCall, [&] { return Bytes(total(mine.sizes)); });
+    comm.all_gather_v(mine.bytes, all, Parts{.counts = mine.sizes}, time.call());
+    return decode_parts(all, mine.sizes);
   });
-  exchange_sizes(comm, mine, time);
-  auto all = before_call(comm, kCall, [&] { return Bytes(total(mine.sizes)); });
-  comm.all_gather_v(mine.bytes, all, Parts{.counts = mine.sizes}, time.call());
-  return decode_parts(all, mine.sizes);
 }
 
 Object scatter_object(Communicator& comm,
                       std::span<const Object> objects,
                       const RootOptions& options) {
   constexpr const char* kCall = "scatter_object";
-  const TimeLeft time(comm, options.deadline);
-  Contribution mine;
-  Sizes sizes;  // of the objects from each rank
-  before_call(comm, kCall, [&] {
-    call::require_rank("root", options.root, comm.size());
-    sizes = room_for_all(comm);
-    if (comm.rank() == options.root) {
-      mine = encode_batch(objects, comm.size());
-    } else {
-      mine.sizes = sizes;
-    }
+  return whole_call(kCall, [&] {
+    const TimeLeft time(comm, options.deadline);
+    Contribution mine;
+    Sizes sizes;  // of the objects from each rank
+    before_call(comm, kCall, [&] {
+      call::require_rank("root", options.root, comm.size());
+      sizes = room_for_all(comm);
+      if (comm.rank() == options.root) {
+        mine = encode_batch(objects, comm.size());
+      } else {
+        mine.sizes = sizes;
+      }
+    });
+    comm.all_to_all(mine.sizes, sizes, time.call());
+    auto bytes = before_call(
+        comm, kCall, [&] { return Bytes(sizes[static_cast<std::size_t>(options.root)]); });
+    comm.scatter_v(mine.bytes, Parts{.counts = mine.sizes}, bytes, time.root(options.root));
+    return decode(bytes);
   });
-  comm.all_to_all(mine.sizes, sizes, time.call());
-  auto bytes = before_call(
-      comm, kCall, [&] { return Bytes(sizes[static_cast<std::size_t>(options.root)]); });
-  comm.scatter_v(mine.bytes, Parts{.counts = mine.sizes}, bytes, time.root(options.root));
-  return decode(bytes);
 }
 
 // --- Without waiting ----------------------------------------------------------------------------

@@ -491,10 +491,24 @@ def test_a_thread_that_has_returned_is_said_to_have():
         (lambda comm: comm.recv_object_async(tag=3, deadline=0.05).wait(), "recv_object from any rank tag 3"),
     ],
 )
-def test_errors_name_the_call_of_objects(call, text):
+def test_errors_name_the_message_of_an_object(call, text):
     def body(comm):
         with pytest.raises(hocket.DeadlineExceeded, match=text) as caught:
             call(comm) if comm.rank == 0 else comm.barrier()
         assert "uint8" not in str(caught.value)
+
+    threads(2, body)
+
+
+@pytest.mark.parametrize("call", ["broadcast_object", "gather_object", "all_gather_object", "scatter_object"])
+def test_errors_name_the_collective_of_objects(call):
+    def body(comm):
+        if comm.rank == 1:
+            with pytest.raises(hocket.Mismatch):
+                comm.barrier()
+            return
+        with pytest.raises(hocket.Mismatch, match=f"^{call}: ranks called different things") as caught:
+            getattr(comm, call)([1, 2])
+        assert caught.value.status.operation == call
 
     threads(2, body)
