@@ -270,6 +270,24 @@ TEST(Operators, DifferentCallsAreAMismatch) {
 double larger(double a, double b) noexcept { return a > b ? a : b; }
 
 // Plain functions, overloaded ones, and temporaries without state do what they say.
+TEST(Operators, DifferentIdentitiesAreAMismatch) {
+  for (const bool differ : {false, true}) {
+    run_threads(2, [&](Communicator& comm) {
+      Operator op = operator_of<double>(kHalfAndAll);
+      op.identity = differ && comm.rank() == 1 ? 8 : 7;
+      Doubles x = values_of(comm.rank(), 9);
+      std::string text;
+      try {
+        all_reduce(comm, x, x, op);
+      } catch (const Mismatch& error) {
+        text = error.what();
+      }
+      require((text.find("with another operator") != std::string::npos) == differ, text);
+      if (!differ) require(x == combined(1, 9), "another sum");
+    });
+  }
+}
+
 TEST(OperatorOf, TakesFunctions) {
   run_threads(3, [](Communicator& comm) {
     double (*pointer)(double, double) = larger;
