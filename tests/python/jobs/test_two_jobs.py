@@ -77,7 +77,7 @@ SHELLS = {
 
 # Calls init as the variables say, or with a key over TCP where an address is given.
 MEETS = """
-import os, sys, hocket
+import os, sys, time, hocket
 job, address = sys.argv[1:3]
 given = {} if address == "-" else {
     "rank": int(os.environ["RANK"]), "size": 2, "address": address, "key": b"k" * 32}
@@ -89,15 +89,16 @@ except hocket.RendezvousError as error:
 else:
     say("met:", "".join(sorted(comm.all_gather_object(job))))
     comm.barrier()
+    time.sleep(float(os.environ.get("STAYS", 0)))
 """
 
 
-def start_from_shell(tmp_path, job, address, port, how, order, pause):
+def start_from_shell(tmp_path, job, address, port, how, order, pause, stays=0):
     program = tmp_path / "meets.py"
     program.write_text(MEETS)
     rank = f"'{sys.executable}' '{program}' {job} {address}"
     more = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
-            "MASTER_PORT": str(port)}
+            "MASTER_PORT": str(port), "STAYS": str(stays)}
     return subprocess.Popen(
         ["bash", "-c", SHELLS[how].format(order=order, rank=rank, pause=pause)],
         env=environment(**more), stdout=subprocess.PIPE, text=True,
@@ -113,7 +114,7 @@ def test_jobs_with_one_port_do_not_mix(tmp_path, address, order, pauses):
     port = where.rpartition(":")[2]
     jobs = [
         start_from_shell(tmp_path, job, "-" if address == "variables" else where, port, "one shell",
-                         order, pause)
+                         order, pause, stays=3)  # else the address is free in between
         for job, pause in zip("ab", pauses)
     ]
     said = [job.communicate(timeout=55)[0].splitlines() for job in jobs]
