@@ -114,7 +114,7 @@ class Rank:
 
     def run(self):
         """All rounds; True where this rank's part ended before the job's."""
-        if self.base.newcomers:
+        if self.job.place in plans.REFILLED and self.base.newcomers:
             self.take_in()
             self.base.barrier()  # as the members do, see recover
         for round_ in self.job.plan():
