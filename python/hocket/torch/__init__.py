@@ -11,6 +11,8 @@ run``.
 
 from __future__ import annotations
 
+import importlib
+
 try:
     import torch.distributed as dist
 except ImportError as error:
@@ -31,20 +33,6 @@ if not hasattr(dist.AllreduceOptions(), "asyncOp"):  # true if a caller waits
         "tensor.numpy() of any"
     )
 
-from . import (  # noqa: E402
-    _backend,
-    _batches,
-    _calls,
-    _futures,
-    _group,
-    _joining,
-    _spans,
-    _straight,
-    _streams,
-    _texts,
-    _whole,
-    _work,
-)
 from ._backend import HocketBackend  # noqa: E402
 from ._compiling import keep_out  # noqa: E402
 from ._creation import create, register  # noqa: E402
@@ -52,20 +40,9 @@ from ._group import HocketGroup  # noqa: E402
 from ._rendezvous import HocketStore  # noqa: E402
 
 register()
-for _module in (
-    _backend,
-    _batches,
-    _calls,
-    _futures,
-    _group,
-    _joining,
-    _spans,
-    _straight,
-    _streams,
-    _texts,
-    _whole,
-    _work,
-):
-    keep_out(_module)
+for _name in (
+    "backend batches calls futures group joining spans straight streams texts whole work"
+).split():
+    keep_out(importlib.import_module(f"{__name__}._{_name}"))
 
 __all__ = ["HocketBackend", "HocketGroup", "HocketStore", "create", "register"]

@@ -333,7 +333,7 @@ bool Runner::advance_one(Operation& operation, bool look) {
   try {
     if (!operation.begun) {
       if (operation.first_part) {
-        const auto held = queue_.front();
+        const auto held = queue_.front();  // `operation`, which the plan may drop from the queue
         if (!plan(operation)) return operation.refusal ? advance_one(operation, look) : false;
       }
       operation.begun = true;
